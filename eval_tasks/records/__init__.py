@@ -1,0 +1,55 @@
+"""The records that steps exchange: frozen, keyword-only, JSON in and out."""
+
+from eval_tasks.records.benchmark import (
+    BenchmarkVersion,
+    DataSource,
+    FewShot,
+    PromptTemplate,
+    ScorerRef,
+    Suite,
+    SuiteEntry,
+)
+from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
+from eval_tasks.records.codec import from_json, to_json
+from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
+from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment
+from eval_tasks.records.item import Item, Request, Response, Score
+from eval_tasks.records.measurement import Companion, Measurement
+from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
+from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
+
+__all__ = [
+    "Alert",
+    "BenchmarkVersion",
+    "Checkpoint",
+    "CheckpointFile",
+    "Companion",
+    "Comparison",
+    "DataSource",
+    "DecisionRule",
+    "EngineConfig",
+    "EngineTuning",
+    "Environment",
+    "Excursion",
+    "FewShot",
+    "GuardReport",
+    "Item",
+    "Landing",
+    "Measurement",
+    "PairedTest",
+    "Plan",
+    "PlannedBatch",
+    "PlannedShard",
+    "PromptTemplate",
+    "Request",
+    "Response",
+    "Run",
+    "RunRequest",
+    "SampleOutput",
+    "Score",
+    "ScorerRef",
+    "Suite",
+    "SuiteEntry",
+    "from_json",
+    "to_json",
+]

@@ -1,0 +1,142 @@
+"""Benchmark versions and suites: the instruments.
+
+A benchmark version is its (`items_digest`, `template_digest`, `scorer_digest`): the template, few-shot examples and
+stop strings are part of the instrument, and so is the scorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from eval_tasks.digests import digest_parts, digest_value, short_id
+
+Kind = Literal["loss", "choice", "generation"]
+Tier = Literal["health", "selection", "release"]
+Policy = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """Pinned rows: a file by URI and blake3, or a Hugging Face dataset by repository, revision and split.
+
+    Exactly one of `uri` and `hub` is set. A relative `uri` is relative to the benchmark's YAML file.
+    """
+
+    uri: str | None = None
+    blake3: str | None = None
+    format: Literal["jsonl", "parquet"] | None = None
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewShot:
+    """Worked examples in front of each item: `k` rows, the same for any order, subset or sharding of the items.
+
+    `select`: ``first`` takes the first k rows, ``seeded`` draws k by a hash of (seed, item_id, row id). With `match`,
+    only rows whose field `match` equals the item's are taken (MMLU's subject).
+    """
+
+    k: int
+    select: Literal["first", "seeded"] = "first"
+    match: str | None = None
+    seed: int = 0
+    source: DataSource | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTemplate:
+    """How an item becomes text; every string is a sandboxed Jinja2 template over the item's fields.
+
+    `choices` is either a fixed tuple of templates, or one template string naming a field that holds a list.
+    `target` renders a few-shot example's answer, and for ``choice`` benchmarks the gold index or label.
+    """
+
+    item: str
+    description: str = ""
+    choices: tuple[str, ...] | str = ()
+    target: str = ""
+    target_delimiter: str = " "
+    few_shot_delimiter: str = "\n\n"
+    system: str = ""
+    chat: Policy = "never"
+    bos: Policy = "auto"
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerRef:
+    """A scorer by name, its declared version and its parameters."""
+
+    name: str
+    version: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkVersion:
+    """A registered benchmark. `plausible_range` maps a metric to its (low, high), inclusive."""
+
+    name: str
+    version: str
+    kind: Kind
+    items_digest: str
+    template_digest: str
+    scorer_digest: str
+    n_items: int
+    items_blob: str
+    few_shot_blob: str | None
+    template: PromptTemplate
+    few_shot: FewShot | None
+    scorer: ScorerRef
+    primary_metric: str
+    licence: str
+    source: DataSource
+    created_at: str
+    decision_grade: bool = False
+    stratum_key: str | None = None
+    cluster_key: str | None = None
+    chance_level: float | None = None
+    plausible_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    max_tokens: int = 256
+    on_long_prompt: Literal["truncate", "refuse"] = "truncate"
+    hardware_class: str = ""
+    description: str = ""
+
+    @property
+    def benchmark_id(self) -> str:
+        """Identity of the instrument: the three digests, and the settings beside them that move a number."""
+        return short_id(
+            digest_parts([self.items_digest, self.template_digest, self.scorer_digest, self.kind, str(self.max_tokens)])
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteEntry:
+    """One benchmark of a suite; with `n_items`, a fixed, stratified choice of that many items, seeded by item id."""
+
+    benchmark: str
+    version: str
+    benchmark_id: str
+    n_items: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What a tier runs: an ordered list of benchmark versions."""
+
+    name: str
+    version: str
+    tier: Tier
+    entries: tuple[SuiteEntry, ...]
+
+    @property
+    def suite_id(self) -> str:
+        """Digest of name, version, tier and entries."""
+        entries = [[e.benchmark_id, e.n_items, e.seed] for e in self.entries]
+        return short_id(digest_value([self.name, self.version, self.tier, entries]))

@@ -1,0 +1,101 @@
+"""Two runs side by side: tests, decision rule, verdict. delta = A - B, A the candidate and B the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from eval_tasks.digests import digest_value, short_id
+from eval_tasks.records.codec import to_json
+
+Verdict = Literal["A better", "B better", "INDISTINGUISHABLE"]
+Inconclusive = Literal["", "EQUIVALENT", "UNDERPOWERED"]
+Compatibility = Literal["SCORE", "PAIRED", "PARTIAL", "NONE"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRule:
+    """What was decided before the run. `margin` in fractions; `components` maps benchmark name to weight (sum 1).
+
+    `kind`: ``superiority`` (q <= alpha), ``superiority_by_margin``, ``non_inferiority``, ``point_and_p``.
+    """
+
+    name: str
+    kind: Literal["superiority", "superiority_by_margin", "non_inferiority", "point_and_p"]
+    metric: str
+    components: Mapping[str, float]
+    alpha: float = 0.05
+    margin: float = 0.0
+    direction: Literal["higher", "lower"] = "higher"
+    registered_at: str = ""
+
+    @property
+    def rule_id(self) -> str:
+        """Digest of the rule's content, its time of registration apart."""
+        content = to_json(self)
+        content.pop("registered_at")
+        return short_id(digest_value(content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedTest:
+    """One benchmark of a comparison. `n_discordant` = b + c; b: only A right, c: only B right (None when continuous).
+
+    `q` is p adjusted by Benjamini-Hochberg over the tested benchmarks. `mde` is the smallest true difference that these
+    data would find with 80 % power. A benchmark that could not be tested has `not_tested` set and no p.
+    """
+
+    benchmark: str
+    metric: str
+    compatibility: Compatibility
+    method: str
+    n_pairs: int
+    n_attempted: int
+    score_a: float | None
+    score_b: float | None
+    delta: float | None
+    se: float | None
+    ci95: tuple[float, float] | None
+    p: float | None
+    p_exact: float | None = None
+    q: float | None = None
+    b: int | None = None
+    c: int | None = None
+    n_discordant: int | None = None
+    mde: float | None = None
+    n_needed: int | None = None
+    verdict: Verdict = "INDISTINGUISHABLE"
+    inconclusive: Inconclusive = ""
+    not_tested: str = ""
+    higher_is_better: bool = True
+    unit: str = "fraction"
+    contamination: str = "never checked"
+    companion_delta: float | None = None
+    companion_ci95: tuple[float, float] | None = None
+    companion_p: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The comparison of run A (candidate) with run B (baseline). `verdict` is None without a primary metric."""
+
+    run_a: str
+    run_b: str
+    label_a: str
+    label_b: str
+    tests: tuple[PairedTest, ...]
+    n_expected_by_chance: float
+    alpha: float
+    rule: DecisionRule | None = None
+    exploratory: bool = True
+    verdict: Verdict | None = None
+    inconclusive: Inconclusive = ""
+    reason: str = ""
+    sources_of_variance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def comparison_id(self) -> str:
+        """The same two runs under the same rule are the same comparison."""
+        return short_id(digest_value([self.run_a, self.run_b, self.rule.rule_id if self.rule else None]))

@@ -1,0 +1,64 @@
+"""Every choice of the engine that can move a number, and the environment it ran in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from eval_tasks.digests import digest_value, short_id
+from eval_tasks.records.benchmark import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Recorded with each run, part of its request_digest. Nothing here is a tuning value.
+
+    `tile`: positions per attention and row tile. `batch_size`: items per planned batch (unit of work, not of shape).
+    `threads`: intra-op threads. `max_context`: tokens, None for the model's own limit. `head_rows`: rows of the fixed
+    GEMM of the output head.
+    """
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    accumulation: Literal["float32"] = "float32"
+    attention: Literal["tile"] = "tile"
+    tile: int = 64
+    head_rows: int = 32
+    batch_size: int = 32
+    threads: int = 1
+    tensor_parallel: int = 1
+    deterministic: bool = True
+    prefix: Literal["none", "shared"] = "none"
+    decoding: Literal["greedy"] = "greedy"
+    max_context: int | None = None
+    truncation: Literal["left"] = "left"
+    bos: Policy = "auto"
+    chat: Policy = "auto"
+    seed: int = 0
+
+    @property
+    def engine_digest(self) -> str:
+        """Digest of every field."""
+        return digest_value(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTuning:
+    """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest."""
+
+    rows_per_forward: int = 8
+    decode_rows: int = 32
+    prefix_cache_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Hardware and software a shard ran on, component by component."""
+
+    components: Mapping[str, str]
+
+    @property
+    def env_fingerprint(self) -> str:
+        """Digest of the components."""
+        return short_id(digest_value(dict(self.components)))

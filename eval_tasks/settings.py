@@ -1,0 +1,190 @@
+"""Where things are, from CHECKPOINT_EVAL_* variables and one YAML file. Reads no storage and opens no connection.
+
+`Settings` says where the store, the catalog and the configuration lie; `Config` is what the YAML file holds: training
+runs to watch, tier policy, environments. Text from people is validated here, with a way out in each message.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from eval_tasks.errors import UserError, did_you_mean
+
+
+class Settings(BaseSettings):
+    """Places. `home` holds the embedded defaults; `store_uri` is any fsspec URI, `catalog_url` any SQLAlchemy URL."""
+
+    model_config = SettingsConfigDict(env_prefix="CHECKPOINT_EVAL_", extra="ignore", frozen=True)
+
+    home: Path = Path.home() / ".checkpoint-eval"
+    store_uri: str = ""
+    catalog_url: str = ""
+    config: Path | None = None
+    hf_offline: bool = Field(default=True, alias="HF_OFFLINE")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _places_under_home(cls, values: dict[str, Any]) -> dict[str, Any]:
+        home = Path(values.get("home") or Path.home() / ".checkpoint-eval").expanduser().resolve()
+        values["home"] = home
+        values["store_uri"] = values.get("store_uri") or str(home / "store")
+        values["catalog_url"] = values.get("catalog_url") or f"sqlite:///{home / 'catalog.db'}"
+        values["config"] = values.get("config") or home / "config.yaml"
+        return values
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TierPolicy(_Section):
+    """When a tier runs on a training run's checkpoints, and what it runs. `every` counts checkpoints, in step order."""
+
+    suite: str
+    every: int = Field(default=1, ge=1)
+    baseline: Literal["none", "previous", "first"] = "none"
+    rule: str | None = None
+
+
+class TrainingRun(_Section):
+    """One training run to watch. `uri` holds one directory per step; `pattern` finds the step in its name.
+
+    A directory counts as landed once its files are complete and unchanged for `quiet_seconds` and, when `marker` is
+    set, once that file is there. One that is not complete after `alert_after_seconds` raises one alert.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
+    uri: str
+    pattern: str = r"^(?:step|checkpoint|global_step|iter)[-_]?0*(?P<step>\d+)$"
+    marker: str | None = None
+    quiet_seconds: float = Field(default=60.0, ge=0)
+    alert_after_seconds: float = Field(default=3600.0, gt=0)
+    promote_marker: str = "PROMOTE"
+    corpora: tuple[str, ...] = ()
+    health: TierPolicy | None = None
+    selection: TierPolicy | None = None
+    environment: str | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_finds_a_step(cls, pattern: str) -> str:
+        import re
+
+        try:
+            groups = re.compile(pattern).groupindex
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        if "step" not in groups:
+            raise ValueError("needs a named group 'step', such as ^step-0*(?P<step>\\d+)$")
+        return pattern
+
+
+class EnvironmentSpec(_Section):
+    """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``)."""
+
+    name: str
+    image: str = "checkpoint-eval-worker:local"
+    namespace: str = "checkpoint-eval"
+    service_account: str = "checkpoint-eval-worker"
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[dict[str, Any], ...] = ()
+    cpu: str = "1"
+    memory: str = "4Gi"
+    gpus: int = Field(default=0, ge=0)
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    live: bool = True
+
+
+class Limits(_Section):
+    """How a plan is cut. `max_shards` stays below Airflow's max_map_length (1,024)."""
+
+    shard_cost_tokens: int = Field(default=2_000_000, ge=1)
+    max_shards: int = Field(default=1024, ge=1, le=1024)
+    lease_seconds: float = Field(default=300.0, gt=0)
+    pod_retries: int = Field(default=2, ge=0)
+    pod_deadline_seconds: int = Field(default=6 * 3600, gt=0)
+
+
+class Config(_Section):
+    """The whole configuration file."""
+
+    training_runs: tuple[TrainingRun, ...] = ()
+    environments: tuple[EnvironmentSpec, ...] = (EnvironmentSpec(name="local"),)
+    poll_seconds: float = Field(default=30.0, gt=0)
+    limits: Limits = Limits()
+
+    def training_run(self, name: str) -> TrainingRun:
+        """The training run of that name. Raises UserError with close names."""
+        for run in self.training_runs:
+            if run.name == name:
+                return run
+        raise UserError(
+            f"no training run {name!r} in the configuration; {did_you_mean(name, [r.name for r in self.training_runs])}"
+        )
+
+    def environment(self, name: str | None) -> EnvironmentSpec:
+        """The environment of that name, or the first live one. Raises UserError when there is none."""
+        live = [e for e in self.environments if e.live]
+        if name is None:
+            if not live:
+                raise UserError("no live environment in the configuration; set 'live: true' under 'environments'")
+            return live[0]
+        for environment in self.environments:
+            if environment.name == name:
+                return environment
+        raise UserError(
+            f"no environment {name!r} in the configuration; {did_you_mean(name, [e.name for e in self.environments])}"
+        )
+
+
+def load_config(path: Path | None) -> Config:
+    """The configuration in a YAML file; an absent file is an empty configuration. Raises UserError naming the field."""
+    if path is None or not path.exists():
+        return Config()
+    try:
+        raw = yaml.safe_load(path.read_text("utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not readable as YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise UserError(f"{path} must hold a mapping, not {type(raw).__name__}")
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(explain_validation(str(path), error, Config)) from error
+
+
+def explain_validation(source: str, error: ValidationError, model: type[BaseModel]) -> str:
+    """A ValidationError as one message: where, what, the value, and for an unknown field the close names."""
+    lines = []
+    for problem in error.errors():
+        where = ".".join(str(part) for part in problem["loc"]) or "(top level)"
+        if problem["type"] == "extra_forbidden":
+            known = _fields_at(model, problem["loc"][:-1])
+            lines.append(f"{where}: unknown field; {did_you_mean(str(problem['loc'][-1]), known)}")
+        elif problem["type"] == "missing":
+            lines.append(f"{where}: required, and absent")
+        else:
+            lines.append(f"{where}: {problem['msg']} (got {problem['input']!r})")
+    return f"{source}: " + "; ".join(lines)
+
+
+def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Field names of the model found by following `location` from `model`."""
+    import typing
+
+    current: Any = model
+    for part in location:
+        if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
+            continue
+        field = current.model_fields.get(part)
+        if field is None:
+            return []
+        candidates = [field.annotation, *typing.get_args(field.annotation)]
+        current = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), current)
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
