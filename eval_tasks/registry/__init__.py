@@ -1,0 +1,35 @@
+"""Benchmarks, suites and decision rules as YAML files: read, checked, and listed where they ship with the package."""
+
+from eval_tasks.registry.benchmark_spec import (
+    BenchmarkSpec,
+    FewShotSpec,
+    ItemSpec,
+    PromptSpec,
+    ScorerSpec,
+    SourceSpec,
+    load_benchmark_file,
+)
+from eval_tasks.registry.rule_spec import RuleSpec, load_rule_file
+from eval_tasks.registry.shipped import shipped_benchmarks, shipped_rules, shipped_suites
+from eval_tasks.registry.suite_spec import SuiteEntrySpec, SuiteSpec, load_suite_file
+from eval_tasks.registry.templates import Rendering, render_choices
+
+__all__ = [
+    "BenchmarkSpec",
+    "FewShotSpec",
+    "ItemSpec",
+    "PromptSpec",
+    "Rendering",
+    "RuleSpec",
+    "ScorerSpec",
+    "SourceSpec",
+    "SuiteEntrySpec",
+    "SuiteSpec",
+    "load_benchmark_file",
+    "load_rule_file",
+    "load_suite_file",
+    "render_choices",
+    "shipped_benchmarks",
+    "shipped_rules",
+    "shipped_suites",
+]

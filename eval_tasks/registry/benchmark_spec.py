@@ -1,0 +1,162 @@
+"""A benchmark's YAML file in, a checked `BenchmarkSpec` out. Reads no items and knows no scorer's metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from eval_tasks.records import DataSource, FewShot, PromptTemplate
+from eval_tasks.records.benchmark import Kind, Policy
+from eval_tasks.registry.templates import check_template
+from eval_tasks.registry.yaml_file import NAME, Section, load_yaml
+
+
+def _template(text: str) -> str:
+    check_template(text)
+    return text
+
+
+Template = Annotated[str, AfterValidator(_template)]
+Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class SourceSpec(Section):
+    """Pinned rows: `uri` with `blake3` (relative to the YAML file), or `hub` with `revision` and `split`."""
+
+    uri: str | None = None
+    blake3: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    format: Literal["jsonl", "parquet"] | None = None
+    hub: str | None = Field(default=None, pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
+    config: str | None = None
+    split: str | None = None
+
+    @model_validator(mode="after")
+    def _pinned(self) -> SourceSpec:
+        if (self.uri is None) == (self.hub is None):
+            raise ValueError("needs exactly one of 'uri' and 'hub'")
+        if self.uri is not None:
+            if self.blake3 is None:
+                raise ValueError("a 'uri' needs the 'blake3' of the file (64 hex characters), so that drift is noticed")
+            if self.revision or self.config or self.split:
+                raise ValueError("'revision', 'config' and 'split' go with 'hub', not with 'uri'")
+        elif self.revision is None or self.split is None:
+            raise ValueError("a 'hub' data set needs its 'revision' (40 hex characters, not a branch) and 'split'")
+        return self
+
+    def record(self, blake3: str | None = None) -> DataSource:
+        """As a record, with the digest that was found when the file names none."""
+        fields = self.model_dump()
+        return DataSource(**{**fields, "blake3": self.blake3 or blake3})
+
+
+class ItemSpec(Section):
+    """Which columns mean what. Without `id` a row's id is the digest of its content; several columns are joined."""
+
+    id: str | list[str] | None = None
+    target: str | None = None
+    stratum: str | None = None
+    cluster: str | None = None
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns of the id, none when it is a digest."""
+        if self.id is None:
+            return ()
+        return (self.id,) if isinstance(self.id, str) else tuple(self.id)
+
+
+class FewShotSpec(Section):
+    """Worked examples; without `source` they are other rows of the benchmark itself."""
+
+    k: int = Field(ge=1)
+    select: Literal["first", "seeded"] = "first"
+    match: str | None = None
+    seed: int = 0
+    source: SourceSpec | None = None
+
+    def record(self, blake3: str | None = None) -> FewShot:
+        """As a record, with the digest that was found for its source."""
+        source = self.source.record(blake3) if self.source else None
+        return FewShot(k=self.k, select=self.select, match=self.match, seed=self.seed, source=source)
+
+
+class PromptSpec(Section):
+    """How an item becomes text; see `eval_tasks.records.PromptTemplate`."""
+
+    description: Template = ""
+    item: Template
+    choices: str | list[Template] = Field(default_factory=list)
+    target: Template = ""
+    target_delimiter: str = " "
+    few_shot_delimiter: str = "\n\n"
+    system: Template = ""
+    chat: Policy = "never"
+    bos: Policy = "auto"
+    stop: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+
+    def record(self) -> PromptTemplate:
+        """As a record."""
+        fields = self.model_dump()
+        choices = self.choices if isinstance(self.choices, str) else tuple(self.choices)
+        return PromptTemplate(**{**fields, "choices": choices, "stop": tuple(self.stop)})
+
+
+class ScorerSpec(Section):
+    """A scorer by name, and its parameters."""
+
+    name: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class BenchmarkSpec(Section):
+    """A whole benchmark file."""
+
+    name: str = Field(pattern=NAME)
+    version: str = Field(min_length=1)
+    kind: Kind
+    description: str = ""
+    licence: str = Field(min_length=1)
+    source: SourceSpec
+    item: ItemSpec
+    few_shot: FewShotSpec | None = None
+    prompt: PromptSpec
+    scorer: ScorerSpec
+    primary_metric: str
+    decision_grade: bool = False
+    chance_level: float | None = Field(default=None, ge=0, le=1)
+    plausible_range: dict[str, Range] = Field(default_factory=dict)
+    max_tokens: int = Field(default=256, ge=1)
+    on_long_prompt: Literal["truncate", "refuse"] = "truncate"
+    hardware_class: str = ""
+
+    @field_validator("plausible_range")
+    @classmethod
+    def _ordered(cls, ranges: dict[str, list[float]]) -> dict[str, list[float]]:
+        for metric, (low, high) in ranges.items():
+            if not low <= high:
+                raise ValueError(f"{metric}: the low end {low} is above the high end {high}")
+        return ranges
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> BenchmarkSpec:
+        if self.kind == "choice":
+            if not self.prompt.choices:
+                raise ValueError("kind 'choice' needs prompt.choices: a column that holds a list, or a list of texts")
+            if self.item.target is None:
+                raise ValueError("kind 'choice' needs item.target: the column with the gold choice")
+        elif self.prompt.choices:
+            raise ValueError(f"prompt.choices belongs to kind 'choice', not to {self.kind!r}")
+        if self.few_shot is not None:
+            if self.kind == "loss":
+                raise ValueError("few_shot makes no sense for kind 'loss'")
+            if self.kind == "generation" and not self.prompt.target:
+                raise ValueError("few_shot needs prompt.target: the answer text of a worked example")
+        return self
+
+
+def load_benchmark_file(path: Path) -> BenchmarkSpec:
+    """The benchmark in a YAML file. Raises UserError naming file, field, value and close names."""
+    return load_yaml(path, BenchmarkSpec)

@@ -1,0 +1,78 @@
+"""Template text and an item's fields in, text out: Jinja2 in an immutable sandbox, strict about undefined names.
+
+Benchmarks come from files that anyone may write, so a template can neither reach Python nor change its input. A final
+line break is kept, since it is part of a prompt. Knows no tokenizer and no benchmark record beyond names for messages.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from eval_tasks.errors import UserError, did_you_mean
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """One item of one benchmark, to be rendered part by part; the names are for messages."""
+
+    benchmark: str
+    item_id: str
+    fields: Mapping[str, Any]
+
+    def text(self, part: str, template: str) -> str:
+        """`template` over the item's fields. Raises UserError naming benchmark, item, part and what failed."""
+        if "{" not in template:
+            return template
+        try:
+            return _compiled(template).render(self.fields)
+        except jinja2.UndefinedError as error:
+            raise self.error(part, f"{error.message}; {self._fields_near(str(error.message))}") from error
+        except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self.error(part, str(error)) from error
+
+    def error(self, part: str, problem: str) -> UserError:
+        """A UserError about one part of this item's prompt."""
+        return UserError(f"benchmark {self.benchmark!r}, item {self.item_id!r}, prompt.{part}: {problem}")
+
+    def _fields_near(self, message: str) -> str:
+        parts = message.split("'")
+        return "fields: " + did_you_mean(parts[1] if len(parts) > 1 else message, map(str, self.fields))
+
+
+def render_choices(choices: str | Sequence[str], item: Rendering) -> tuple[str, ...]:
+    """The texts of an item's choices, without delimiter.
+
+    `choices` names a field that holds a list (texts are stripped: a blank that only one choice carries gives it away),
+    or is a sequence of templates (kept as rendered). Raises UserError when there are none or the field holds no list.
+    """
+    if not isinstance(choices, str):
+        return tuple(item.text(f"choices[{n}]", template) for n, template in enumerate(choices))
+    if choices not in item.fields:
+        raise item.error("choices", f"no field {choices!r}; {did_you_mean(choices, map(str, item.fields))}")
+    values = item.fields[choices]
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        raise item.error("choices", f"field {choices!r} must hold a list of texts, not {values!r}")
+    return tuple(str(value).strip() for value in values)
+
+
+def check_template(template: str) -> None:
+    """Raises ValueError with line and reason when `template` is not Jinja2."""
+    try:
+        _compiled(template)
+    except jinja2.TemplateSyntaxError as error:
+        raise ValueError(f"not a template: line {error.lineno}: {error.message}") from error
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(template: str) -> jinja2.Template:
+    return _ENVIRONMENT.from_string(template)
