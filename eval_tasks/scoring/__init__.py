@@ -1,0 +1,42 @@
+"""An item and the response to it -> scores, one per metric. Knows no storage, no engine and no suite.
+
+Where a scorer mirrors a convention, the convention is that of lm-evaluation-harness at `LM_EVAL_VERSION`; each place
+where we differ on purpose is named in the scorer's module. A scorer is one function under `@scorer` in one module,
+with one test file and one file of frozen vectors.
+"""
+
+from eval_tasks.scoring import choice, exact_match, gsm8k, ifeval, loss
+from eval_tasks.scoring.registry import (
+    MetricInfo,
+    metric_info,
+    primary_metric,
+    scorer,
+    scorer_metrics,
+    scorer_names,
+    scorer_version,
+    validate_scorer,
+)
+from eval_tasks.scoring.score import check_items, score
+from eval_tasks.scoring.vector_file import scorer_digest
+
+LM_EVAL_VERSION = "0.4.9"
+
+__all__ = [
+    "LM_EVAL_VERSION",
+    "MetricInfo",
+    "check_items",
+    "choice",
+    "exact_match",
+    "gsm8k",
+    "ifeval",
+    "loss",
+    "metric_info",
+    "primary_metric",
+    "score",
+    "scorer",
+    "scorer_digest",
+    "scorer_metrics",
+    "scorer_names",
+    "scorer_version",
+    "validate_scorer",
+]
