@@ -1,0 +1,24 @@
+"""Checkpoints in storage: what landed, whether it is complete, what it is by content, and a verified local copy."""
+
+from eval_tasks.checkpoint.config import max_context, read_config
+from eval_tasks.checkpoint.fetching import fetch
+from eval_tasks.checkpoint.listing import Sighting, list_landings, list_sightings
+from eval_tasks.checkpoint.manifest import build_manifest
+from eval_tasks.checkpoint.reasons import REASONS, Problem, Reason
+from eval_tasks.checkpoint.validity import check_complete
+from eval_tasks.checkpoint.weights import weights_digest
+
+__all__ = [
+    "REASONS",
+    "Problem",
+    "Reason",
+    "Sighting",
+    "build_manifest",
+    "check_complete",
+    "fetch",
+    "list_landings",
+    "list_sightings",
+    "max_context",
+    "read_config",
+    "weights_digest",
+]

@@ -1,0 +1,98 @@
+"""A complete folder -> Checkpoint: the files that can change a number, their sizes and blake3. The bytes are its name.
+
+A trainer may write `checksums.blake3.json` beside the files, and spare the reading of those it names:
+`{"model.safetensors": {"size": 123, "blake3": "<64 hex>"}, ...}`. It is believed for a file only if the size fits and
+the checksums are not older than the file (an overwritten checkpoint has the same sizes); whoever evaluates the
+checkpoint verifies the bytes all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from eval_tasks.checkpoint.files import CHECKSUMS, INDEX, WEIGHTS, is_temporary, is_weights, moves_numbers
+from eval_tasks.checkpoint.reasons import Problem
+from eval_tasks.checkpoint.storage import Folder, StoredFile
+from eval_tasks.checkpoint.validity import inspect_files
+from eval_tasks.checkpoint.weights import read_json
+from eval_tasks.digests import digest_stream
+from eval_tasks.errors import CheckpointError, CheckpointGoneError, InfraError
+from eval_tasks.records import Checkpoint, CheckpointFile
+
+_BLAKE3 = re.compile(r"[0-9a-f]{64}")
+
+
+def build_manifest(uri: str, *, training_run: str, step: int, corpora: tuple[str, ...] = ()) -> Checkpoint:
+    """The checkpoint at `uri` by content. Raises CheckpointError (with its reason) when it is not complete or valid."""
+    try:
+        return _build(Folder(uri), training_run=training_run, step=step, corpora=corpora)
+    except CheckpointGoneError as error:
+        raise CheckpointError("gone", str(error)) from error
+
+
+def _build(folder: Folder, *, training_run: str, step: int, corpora: tuple[str, ...]) -> Checkpoint:
+    files = {name: file for name, file in folder.files().items() if not is_temporary(name)}
+    weights = inspect_files(folder, files)
+    if isinstance(weights, Problem):
+        raise CheckpointError(weights.reason, weights.message)
+    # Weights that the model is not loaded from (an adapter, a second layout) cannot change a number.
+    used = {name for name in files if moves_numbers(name) and not is_weights(name)} | set(weights)
+    if WEIGHTS not in weights:
+        used.add(INDEX)
+    claimed = _claimed_digests(folder, files)
+    manifest = tuple(_manifest_file(folder, files[name], claimed.get(name)) for name in sorted(used))
+    return Checkpoint(
+        checkpoint_id=Checkpoint.digest_of(manifest),
+        training_run=training_run,
+        step=step,
+        uri=folder.uri,
+        files=manifest,
+        corpora=corpora,
+    )
+
+
+def _manifest_file(folder: Folder, file: StoredFile, claimed: str | None) -> CheckpointFile:
+    if claimed is not None:
+        return CheckpointFile(path=file.path, size=file.size, blake3=claimed)
+    with folder.open(file.path) as stream:
+        digest, size = digest_stream(stream)
+    if size != file.size:
+        raise InfraError(
+            f"{folder.uri}/{file.path} had {file.size} bytes in the listing and {size} when it was read: it is being "
+            "written; it is tried again"
+        )
+    return CheckpointFile(path=file.path, size=size, blake3=digest)
+
+
+def _claimed_digests(folder: Folder, files: Mapping[str, StoredFile]) -> dict[str, str]:
+    """What the trainer's checksums may be believed for. Raises CheckpointError when they contradict the files."""
+    checksums = files.get(CHECKSUMS)
+    if checksums is None:
+        return {}
+    claims = read_json(folder, checksums, torn="checksum_mismatch")
+    if isinstance(claims, Problem):
+        raise CheckpointError(claims.reason, claims.message)
+    believed = {}
+    for name in sorted(claims.keys() & files.keys()):
+        claim, file = claims[name], files[name]
+        if not isinstance(claim, dict) or not _BLAKE3.fullmatch(str(claim.get("blake3"))):
+            raise CheckpointError(
+                "checksum_mismatch",
+                f"{folder.uri}/{CHECKSUMS}: {name!r} has {claim!r}, and "
+                '{"size": bytes, "blake3": 64 hex characters} is expected; write it again or remove it',
+            )
+        if not _not_older(checksums, file):
+            continue
+        if claim.get("size") != file.size:
+            raise CheckpointError(
+                "checksum_mismatch",
+                f"{folder.uri}/{name} has {file.size} bytes and {CHECKSUMS} says {claim.get('size')!r}; one of them is "
+                "of another save: write the checksums again or remove them",
+            )
+        believed[name] = str(claim["blake3"])
+    return believed
+
+
+def _not_older(checksums: StoredFile, file: StoredFile) -> bool:
+    return checksums.modified is not None and file.modified is not None and checksums.modified >= file.modified
