@@ -1,0 +1,76 @@
+"""A pinned `SourceSpec` in, its rows and their digest out: from any fsspec URI, or from the Hugging Face hub.
+
+Rows whose bytes do not have the pinned digest are refused. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+
+from eval_tasks.datasets.hub import hub_files
+from eval_tasks.datasets.rows import Row, format_of, parse_rows
+from eval_tasks.digests import digest_bytes, digest_value
+from eval_tasks.errors import DriftError, InfraError, UserError
+from eval_tasks.registry import SourceSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows in file order; `blake3` of the file, or of the (path, blake3) list of a hub split's files."""
+
+    name: str
+    rows: list[Row]
+    blake3: str
+
+
+def read_source(source: SourceSpec, base: Path, *, offline: bool | None = None) -> Rows:
+    """All rows of a source. A relative `uri` is relative to `base`; `offline` None follows HF_OFFLINE.
+
+    Raises DriftError when the bytes are not the pinned ones, UserError when the file is absent or malformed,
+    InfraError when storage cannot be reached.
+    """
+    if source.uri is None:
+        return _from_hub(source, offline)
+    place = source.uri if "://" in source.uri else str(base / source.uri)
+    data = _read(place, source.uri)
+    found = digest_bytes(data)
+    _check_drift(place, source.blake3, found)
+    return Rows(name=place, rows=parse_rows(data, source.format or format_of(place), place), blake3=found)
+
+
+def _read(place: str, written: str) -> bytes:
+    try:
+        with fsspec.open(place, "rb") as stream:
+            data: bytes = stream.read()
+    except FileNotFoundError as error:
+        raise UserError(f"no file {place} (source.uri is {written!r}, relative to the YAML file)") from error
+    except (ImportError, ValueError) as error:
+        raise UserError(f"cannot open {place}: {error}") from error
+    except OSError as error:
+        raise InfraError(f"cannot read {place}: {error}") from error
+    return data
+
+
+def _from_hub(source: SourceSpec, offline: bool | None) -> Rows:
+    files = hub_files(source, offline)
+    name = f"{source.hub}@{(source.revision or '')[:12]} {source.split}"
+    rows: list[Row] = []
+    digests = []
+    for relative, path in files:
+        data = path.read_bytes()
+        digests.append([relative, digest_bytes(data)])
+        rows += parse_rows(data, source.format or format_of(relative), f"{name} {relative}")
+    found = digest_value(digests)
+    _check_drift(name, source.blake3, found)
+    return Rows(name=name, rows=rows, blake3=found)
+
+
+def _check_drift(place: str, pinned: str | None, found: str) -> None:
+    if pinned is not None and found != pinned:
+        raise DriftError(
+            f"{place} is not the data that was pinned: expected blake3 {pinned}, found {found}. Restore the file, or, "
+            "if the change is meant, set 'blake3' to the found digest and give the benchmark a new 'version'"
+        )
