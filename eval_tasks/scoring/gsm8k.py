@@ -4,8 +4,8 @@ r"""GSM8K scoring: the number in a generated solution against the gold number.
 ``#### n``, flexible the last number-like string, and both compare texts after dropping ``,``, ``$``, all up to
 ``#### `` and one trailing full stop. So "$29.00" is not 29 there.
 
-`numeric` is ours: it reads the last number-like string that has a digit and compares values, so "$29.00" is 29. The
-first `#### ` marker does not bind it. `detail` says "no digit" where a reading has none.
+`numeric` is ours: it reads the last number-like string that has a digit, takes U+2212 for a minus and compares values,
+so "$29.00" is 29. `detail` says "no digit" where a reading has none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _FLEXIBLE = re.compile(r"(?:-?[$0-9.,]{2,})|(?:-?[0-9]+)")
 _UP_TO_MARKER = re.compile(r"(?s).*#### ")
 _DIGIT = re.compile("[0-9]")
+_MINUS = "\u2212"
 _NOTHING_FOUND = "[invalid]"
 
 
@@ -42,7 +43,7 @@ def gsm8k(case: Case) -> list[Mark]:
     """flexible, strict and numeric; the target is the gold rationale with its ``#### n``, or the bare number."""
     gold = str(case.item.target)
     readings = _FLEXIBLE.findall(case.output)
-    with_digit = [reading for reading in readings if _DIGIT.search(reading)]
+    with_digit = [found for found in _FLEXIBLE.findall(case.output.replace(_MINUS, "-")) if _DIGIT.search(found)]
     strict = _STRICT.search(case.output)
     return [
         _text_mark("flexible", readings[-1].strip() if readings else None, gold),
