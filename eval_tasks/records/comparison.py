@@ -79,7 +79,11 @@ class PairedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The comparison of run A (candidate) with run B (baseline). `verdict` is None without a primary metric."""
+    """The comparison of run A (candidate) with run B (baseline). `verdict` is None without a primary metric.
+
+    `rule_met`: the rule's claim was shown for A (None without a verdict). `composite` is the test of a rule that weighs
+    several benchmarks, whose own tests are in `tests`.
+    """
 
     run_a: str
     run_b: str
@@ -94,6 +98,8 @@ class Comparison:
     inconclusive: Inconclusive = ""
     reason: str = ""
     sources_of_variance: Mapping[str, str] = field(default_factory=dict)
+    rule_met: bool | None = None
+    composite: PairedTest | None = None
 
     @property
     def comparison_id(self) -> str:
