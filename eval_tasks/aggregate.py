@@ -1,0 +1,133 @@
+"""Score rows of a run -> measurements: each metric's score with n, se and ci95. Knows no engine and no guard.
+
+Plain methods by default: Wilson for right-or-wrong items, t for continuous ones, a ratio for pooled metrics, CR1 where
+the benchmark declares a cluster key. Strata (MMLU's subjects) change nothing here: the plain interval is the wider one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eval_tasks.errors import DataError
+from eval_tasks.records import BenchmarkVersion, Measurement
+from eval_tasks.scoring import metric_info
+from eval_tasks.stats.companion import companion_of
+from eval_tasks.stats.item_scores import MetricTraits, item_scores, measured, metric_rows
+
+if TYPE_CHECKING:
+    from eval_tasks.records import Run
+    from eval_tasks.store import Store
+
+_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
+
+
+def aggregate(store: Store, run_id: str) -> list[Measurement]:
+    """Measure every benchmark of a run, in suite order, on its latest score set, and keep the result in the catalog.
+
+    Raises DataError when a benchmark of the run has no scores.
+    """
+    run = store.catalog.run(run_id)
+    planned = _planned_items(store, run)
+    measurements: list[Measurement] = []
+    for benchmark_id in run.request.benchmark_ids:
+        benchmark = store.catalog.benchmark_by_id(benchmark_id)
+        graders = store.scores.graders(run_id, benchmark_id)
+        if not graders:
+            raise DataError(f"run {run_id} has no scores of {benchmark.name!r}; grade it first")
+        scores = store.scores.read(run_id, benchmark_id, grader=graders[-1], columns=_COLUMNS)
+        flags = store.responses.read(run_id, benchmark_id, columns=["prompt_truncated", "output_truncated"])
+        metrics = set(pc.unique(scores["metric"]).to_pylist()) | {benchmark.primary_metric}
+        measurements += aggregate_scores(
+            run_id,
+            benchmark,
+            scores,
+            n_attempted=planned.get(benchmark_id, pc.count_distinct(scores["item_id"]).as_py()),
+            prompt_truncated=pc.sum(flags["prompt_truncated"]).as_py() or 0,
+            output_truncated=pc.sum(flags["output_truncated"]).as_py() or 0,
+            metric_infos={metric: metric_info(benchmark.scorer.name, metric) for metric in sorted(metrics)},
+            grader=graders[-1],
+            contamination=None,
+            contamination_note="never checked",
+        )
+    store.catalog.save_measurements(run_id, measurements)
+    return measurements
+
+
+def aggregate_scores(
+    run_id: str,
+    benchmark: BenchmarkVersion,
+    scores: pa.Table,
+    *,
+    n_attempted: int,
+    prompt_truncated: int,
+    output_truncated: int,
+    metric_infos: Mapping[str, MetricTraits],
+    grader: str,
+    contamination: Mapping[str, str] | None,
+    contamination_note: str,
+) -> list[Measurement]:
+    """One measurement per metric of `scores`, the primary one first, the others by name.
+
+    scores: columns item_id, metric, value, weight, status, cluster; one row per item and metric. n_attempted: items the
+    plan asked for; those without a row are missing. contamination: item_id -> status, None when never checked.
+    Raises DataError for two scores of one item, a value that is no finite number, or more items than were attempted.
+    """
+    found = set(pc.unique(scores["metric"]).to_pylist())
+    if unknown := sorted(found - set(metric_infos)):
+        raise DataError(f"{benchmark.name}: scores of {unknown[0]!r}, which scorer {benchmark.scorer.name!r} has not")
+    metrics = sorted(found | {benchmark.primary_metric}, key=lambda m: (m != benchmark.primary_metric, m))
+    measurements = []
+    for metric in metrics:
+        info = metric_infos[metric]
+        rows = metric_rows(scores, metric)
+        if rows.num_rows > n_attempted:
+            raise DataError(f"{benchmark.name}, {metric}: {rows.num_rows} items scored, {n_attempted} were attempted")
+        items = item_scores(rows, info, clustered=benchmark.cluster_key is not None)
+        n_excluded = int(items.excluded.sum())
+        n_missing = n_attempted - len(items.values) - n_excluded
+        result = measured(items, info, n_missing=n_missing)
+        companion = None
+        if contamination is not None:
+            clustered = benchmark.cluster_key is not None
+            companion = companion_of(scores, contamination, metric=metric, info=info, clustered=clustered)
+        measurements.append(
+            Measurement(
+                run_id=run_id,
+                benchmark_id=benchmark.benchmark_id,
+                benchmark=benchmark.name,
+                version=benchmark.version,
+                metric=metric,
+                primary=metric == benchmark.primary_metric,
+                score=result.score,
+                n=result.n,
+                n_attempted=n_attempted,
+                se=result.se,
+                ci95=result.ci,
+                ci95_method=result.method,
+                n_invalid=int(items.invalid.sum()),
+                n_missing=n_missing,
+                n_excluded=n_excluded,
+                n_prompt_truncated=prompt_truncated,
+                n_output_truncated=output_truncated,
+                grader=grader,
+                higher_is_better=info.higher_is_better,
+                unit=info.unit,
+                contamination=contamination_note,
+                companion=companion,
+            )
+        )
+    return measurements
+
+
+def _planned_items(store: Store, run: Run) -> dict[str, int]:
+    """Items planned per benchmark; empty for a run without a plan (an imported one)."""
+    planned: dict[str, int] = {}
+    if run.plan_blob is None:
+        return planned
+    for batch in store.blobs.get_batches(store.plan(run.plan_blob).batches_blob):
+        planned[batch.benchmark_id] = planned.get(batch.benchmark_id, 0) + len(batch.item_ids)
+    return planned

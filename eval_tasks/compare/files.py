@@ -1,0 +1,164 @@
+"""Two JSONL files of scores -> a comparison: for scores that never were in a store.
+
+A line is ``{"item_id": ..., "score": ...}`` with optional `benchmark`, `cluster` and `category`. Right-or-wrong scores
+are 0 and 1; true and false are the same. A null score is a missing one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eval_tasks.compare.pairing import BenchmarkArms
+from eval_tasks.compare.scores import Sides, compare_scores
+from eval_tasks.digests import digest_bytes, short_id
+from eval_tasks.errors import NotComparableError, UserError, did_you_mean
+from eval_tasks.records import Comparison, DecisionRule
+
+_FIELDS = ("item_id", "score", "benchmark", "cluster", "category")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileMetric:
+    """What plain files say of their metric: binary when every score is 0 or 1; a fraction when all are in [0, 1]."""
+
+    higher_is_better: bool
+    unit: str
+    binary: bool
+    summary: str = "mean"
+
+
+def compare_files(a: Path, b: Path, rule: DecisionRule | None = None, alpha: float = 0.05) -> Comparison:
+    """Compare candidate `a` with baseline `b`. A file cannot show when its run began, so a rule never binds here.
+
+    Raises UserError naming file and line for what cannot be read, NotComparableError when no item is in both files.
+    """
+    tables = {path: _read(path) for path in dict.fromkeys((a, b))}
+    names_a, names_b = (sorted(set(tables[p]["benchmark"].to_pylist())) for p in (a, b))
+    shared = [name for name in names_a if name in names_b]
+    if not shared:
+        raise NotComparableError(f"{a} and {b} have no benchmark in common: {names_a} against {names_b}")
+    higher = rule is None or rule.direction == "higher"
+    arms = [_arms(name, tables[a], tables[b], rule, higher) for name in shared]
+    overlap = [arm for arm in arms if _overlaps(arm)]
+    if not overlap:
+        raise NotComparableError(f"{a} and {b} have no item_id in common; pairing is by item_id, never by position")
+    arms = [arm if _overlaps(arm) else _apart(arm) for arm in arms]
+    only = sorted(set(names_a) ^ set(names_b))
+    sides = Sides(
+        run_a=short_id(digest_bytes(a.read_bytes())),
+        run_b=short_id(digest_bytes(b.read_bytes())),
+        label_a=a.stem,
+        label_b=b.stem,
+        exploratory_reason="plain files cannot show that the rule came before the scores" if rule else "",
+        sources_of_variance={
+            "sampling": "measured, from the item pairs",
+            "engine": "unknown: plain files name no engine and no environment",
+            "training seed": "not in this comparison: it speaks of two sets of scores, not of recipes",
+        },
+        notes=(f"in one file only, and left out: {', '.join(only)}",) if only else (),
+    )
+    return compare_scores(arms, sides, rule=rule, alpha=alpha)
+
+
+def _read(path: Path) -> pa.Table:
+    """The file as a table of benchmark, item_id, value, weight, status, cluster."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    rows = [_row(path, n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not rows:
+        raise UserError(f"{path} holds no scores; expected a JSON object a line with item_id and score")
+    counts = Counter((row["benchmark"], row["item_id"]) for row in rows)
+    (benchmark, item_id), most = counts.most_common(1)[0]
+    if most > 1:
+        where = f" of benchmark {benchmark!r}" if benchmark else ""
+        raise UserError(f"{path}: item_id {item_id!r}{where} is there {most} times; each item has one score")
+    return pa.table(
+        {
+            "benchmark": pa.array([r["benchmark"] for r in rows], pa.string()),
+            "item_id": pa.array([r["item_id"] for r in rows], pa.string()),
+            "value": pa.array([r["score"] for r in rows], pa.float64()),
+            "weight": pa.array([1.0] * len(rows), pa.float64()),
+            "status": pa.array(["missing" if r["score"] is None else "ok" for r in rows], pa.string()),
+            "cluster": pa.array([r["cluster"] for r in rows], pa.string()),
+        }
+    )
+
+
+def _row(path: Path, number: int, line: str) -> dict[str, Any]:
+    where = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not JSON ({error.msg})") from error
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: expected an object with item_id and score, got {type(row).__name__}")
+    for name in ("item_id", "score"):
+        if name not in row:
+            raise UserError(f"{where}: no field {name!r}; {did_you_mean(name, row)}")
+    if unknown := sorted(set(row) - set(_FIELDS)):
+        raise UserError(f"{where}: unknown field {unknown[0]!r}; {did_you_mean(unknown[0], _FIELDS)}")
+    score = row["score"]
+    if score is not None and (not isinstance(score, int | float) or not math.isfinite(score)):
+        raise UserError(
+            f"{where}: score {score!r} of item {row['item_id']!r}; expected a finite number, or null if lost"
+        )
+    for name in ("item_id", "benchmark", "cluster"):
+        if isinstance(row.get(name), dict | list | float | bool):
+            raise UserError(f"{where}: {name} {row[name]!r}; expected text")
+    if row["item_id"] is None:
+        raise UserError(f"{where}: item_id is null; expected text")
+    cluster = row.get("cluster")
+    return {
+        "item_id": str(row["item_id"]),
+        "score": None if score is None else float(score),
+        "benchmark": str(row.get("benchmark") or "scores"),
+        "cluster": None if cluster is None else str(cluster),
+    }
+
+
+def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher: bool) -> BenchmarkArms:
+    sides = [table.filter(pc.equal(table["benchmark"], name)) for table in (a, b)]
+    values = {value for side in sides for value in pc.unique(side["value"]).to_pylist() if value is not None}
+    info = _FileMetric(
+        higher_is_better=higher,
+        unit="fraction" if all(0 <= v <= 1 for v in values) else "score",
+        binary=values <= {0.0, 1.0},
+    )
+    metric = rule.metric if rule is not None and name in rule.components and rule.metric != "primary" else "score"
+    clustered = any(side["cluster"].null_count < side.num_rows for side in sides)
+    return BenchmarkArms(
+        benchmark=name,
+        metric=metric,
+        info=info,
+        a=sides[0],
+        b=sides[1],
+        clustered=clustered,
+        difference="the files hold other items",
+        contamination_note="never checked",
+    )
+
+
+def _overlaps(arms: BenchmarkArms) -> bool:
+    return bool(pc.any(pc.is_in(arms.a["item_id"], value_set=arms.b["item_id"].combine_chunks())).as_py())
+
+
+def _apart(arms: BenchmarkArms) -> BenchmarkArms:
+    return BenchmarkArms(
+        benchmark=arms.benchmark,
+        metric=arms.metric,
+        info=arms.info,
+        a=arms.a,
+        b=arms.b,
+        compatibility="NONE",
+        not_tested="no item_id in common",
+    )

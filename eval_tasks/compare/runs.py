@@ -1,0 +1,196 @@
+"""Two runs of the store -> their comparison, kept in the catalog. Reads scores by column; reads no output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from eval_tasks.compare.pairing import BenchmarkArms
+from eval_tasks.compare.scores import Sides, compare_scores
+from eval_tasks.errors import NotComparableError, UserError, did_you_mean
+from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, Run
+from eval_tasks.records.comparison import Compatibility
+from eval_tasks.scoring import metric_info, scorer_metrics
+
+if TYPE_CHECKING:
+    from eval_tasks.store import Store
+
+_COLUMNS = ["item_id", "value", "weight", "status", "cluster"]
+
+
+def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = None, alpha: float = 0.05) -> Comparison:
+    """Compare candidate run A with baseline run B on every benchmark they share by name, and keep the comparison.
+
+    Raises NotComparableError, naming the digest or the graders, when nothing can be paired or the arms of a benchmark
+    were scored by different graders; UserError for a rule that does not fit.
+    """
+    a, b = store.catalog.run(run_a), store.catalog.run(run_b)
+    benchmarks_a, benchmarks_b = _benchmarks(store, a), _benchmarks(store, b)
+    shared = [name for name in benchmarks_a if name in benchmarks_b]
+    if not shared:
+        raise NotComparableError(
+            f"runs {a.run_id} and {b.run_id} share no benchmark: {sorted(benchmarks_a)} against {sorted(benchmarks_b)}"
+        )
+    arms = [_arms(store, a, b, benchmarks_a[name], benchmarks_b[name], rule) for name in shared]
+    if all(arm.compatibility == "NONE" for arm in arms):
+        raise NotComparableError(
+            f"runs {a.run_id} and {b.run_id} have no item in common: "
+            + "; ".join(f"{arm.benchmark}: {arm.difference}" for arm in arms)
+        )
+    late = _why_not_binding(rule, a) if rule is not None else ""
+    sides = Sides(
+        run_a=a.run_id,
+        run_b=b.run_id,
+        label_a=_label(a),
+        label_b=_label(b),
+        exploratory_reason=late,
+        sources_of_variance=_sources(a, b),
+        notes=_environment_notes(a, b),
+    )
+    comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
+    store.catalog.save_comparison(comparison)
+    return comparison
+
+
+def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibility, str]:
+    """How two versions of a benchmark can be compared by their digests, and which digest differs, in words.
+
+    SCORE: all three match. PAIRED: the items match. PARTIAL: the items differ and pairing decides how many are shared.
+    """
+    names = ("items", "template", "scorer")
+    differ = [n for n in names if getattr(a, f"{n}_digest") != getattr(b, f"{n}_digest")]
+    if not differ:
+        return "SCORE", ""
+    words = ", ".join(
+        f"{n}_digest differs ({getattr(a, f'{n}_digest')[:12]} in A, {getattr(b, f'{n}_digest')[:12]} in B)"
+        for n in differ
+    )
+    return ("PARTIAL" if "items" in differ else "PAIRED"), words
+
+
+def _benchmarks(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
+    versions = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
+    return {version.name: version for version in versions}
+
+
+def _arms(
+    store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion, rule: DecisionRule | None
+) -> BenchmarkArms:
+    metric = _metric(in_a, rule)
+    grader = _common_grader(store, a, b, in_a, in_b)
+    level, difference = compatibility(in_a, in_b)
+    rows = [
+        store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
+        for run, version in ((a, in_a), (b, in_b))
+    ]
+    contamination, note = _contamination(store, a, b, in_a)
+    arms = BenchmarkArms(
+        benchmark=in_a.name,
+        metric=metric,
+        info=metric_info(in_a.scorer.name, metric),
+        a=rows[0],
+        b=rows[1],
+        clustered=in_a.cluster_key is not None,
+        compatibility=level,
+        difference=difference,
+        contamination=contamination,
+        contamination_note=note,
+        not_tested=_quarantine(store, (a, b), in_a.name, metric),
+    )
+    shared = pc.is_in(rows[0]["item_id"], value_set=rows[1]["item_id"].combine_chunks())
+    if not pc.any(shared).as_py():
+        why = difference or "the runs were planned on other items"
+        return replace(arms, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
+    return arms
+
+
+def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
+    """The rule's metric for the benchmarks it names (``primary``: each one's own), the primary metric for the rest."""
+    if rule is None or benchmark.name not in rule.components or rule.metric == "primary":
+        return benchmark.primary_metric
+    known = scorer_metrics(benchmark.scorer.name)
+    if rule.metric not in known:
+        raise UserError(
+            f"rule {rule.name!r}: benchmark {benchmark.name!r} has no metric {rule.metric!r}; "
+            f"{did_you_mean(rule.metric, known)}; 'primary' takes each benchmark's own"
+        )
+    return rule.metric
+
+
+def _common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:
+    """The latest grader of A that also scored B: two arms are always scored by one grader version."""
+    graders = [store.scores.graders(run.run_id, version.benchmark_id) for run, version in ((a, in_a), (b, in_b))]
+    for run, found in zip((a, b), graders, strict=True):
+        if not found:
+            raise NotComparableError(f"run {run.run_id} has no scores of {in_a.name!r}; grade it first")
+    common = [grader for grader in graders[0] if grader in graders[1]]
+    if not common:
+        raise NotComparableError(
+            f"{in_a.name}: run {a.run_id} was scored by {graders[0][-1]!r} and run {b.run_id} by {graders[1][-1]!r}; "
+            "regrade one of them, so that one grader version scores both"
+        )
+    return str(common[-1])
+
+
+def _quarantine(store: Store, runs: tuple[Run, Run], benchmark: str, metric: str) -> str:
+    for arm, run in zip("AB", runs, strict=True):
+        for m in store.catalog.measurements(run.run_id):
+            if m.benchmark == benchmark and m.metric == metric and m.quarantined:
+                return f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
+    return ""
+
+
+def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) -> tuple[Mapping[str, str] | None, str]:
+    """Statuses against the corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
+    corpora = sorted({c for run in (a, b) for c in store.catalog.checkpoint(run.request.checkpoint_id).corpora})
+    if not corpora:
+        return None, "never checked: the checkpoints name no corpora"
+    found = store.catalog.contamination(benchmark.benchmark_id, corpora)
+    if found is None:
+        return None, f"never checked against {', '.join(corpora)}"
+    return found.statuses, found.note
+
+
+def _why_not_binding(rule: DecisionRule, a: Run) -> str:
+    if not rule.registered_at:
+        return f"rule {rule.name!r} was never registered"
+    if datetime.fromisoformat(rule.registered_at) > datetime.fromisoformat(a.created_at):
+        return f"rule {rule.name!r} was registered at {rule.registered_at}, after run A began at {a.created_at}"
+    return ""
+
+
+def _label(run: Run) -> str:
+    return f"{run.training_run} step {run.step}" if run.training_run else run.run_id[:12]
+
+
+def _sources(a: Run, b: Run) -> dict[str, str]:
+    """What moved the numbers, and what of it was measured. Nothing is claimed that no run has shown."""
+    sources = {
+        "sampling": "measured: the intervals, from the item pairs",
+        "engine": "not yet measured by a nightly rerun in this environment",
+        "environment": "the same in both runs",
+        "training seed": "not in this comparison: it speaks of two checkpoints of one training run, not of recipes",
+    }
+    if a.training_run != b.training_run or not a.training_run:
+        sources["training seed"] = (
+            "not in this comparison: it says whether the checkpoints differ; whether the recipes do is not answerable "
+            "without a seed study"
+        )
+    if a.env_fingerprint is None or b.env_fingerprint is None:
+        sources["environment"] = "unknown: a run has no fingerprint"
+    elif a.env_fingerprint != b.env_fingerprint:
+        sources["environment"] = (
+            f"differs ({a.env_fingerprint} in A, {b.env_fingerprint} in B); its effect is not yet measured and not in the "
+            "intervals"
+        )
+    return sources
+
+
+def _environment_notes(a: Run, b: Run) -> tuple[str, ...]:
+    if a.env_fingerprint and b.env_fingerprint and a.env_fingerprint != b.env_fingerprint:
+        return ("cross-environment: the runs ran on different environments, whose effect is not in the interval",)
+    return ()

@@ -1,0 +1,48 @@
+"""Two one-sided tests: is a difference within a margin? Source: Schuirmann 1987.
+
+p is the smallest alpha at which the (1 - 2 alpha) interval lies inside (-margin, margin).
+"""
+
+from __future__ import annotations
+
+from scipy import optimize
+from scipy import stats as sps
+
+from eval_tasks.stats.influence import is_zero
+from eval_tasks.stats.paired import PairedEstimate, Table, newcombe10
+
+_SMALLEST = 1e-12
+
+
+def tost_p(delta: float, se: float, df: float, margin: float) -> float:
+    """p of |true difference| >= margin from a t statistic; differences without spread give at best 2^-(df + 1)."""
+    if abs(delta) >= margin:
+        return 1.0
+    if is_zero(se, margin):
+        return min(1.0, float(0.5 ** (df + 1)))
+    return float(max(sps.t.sf((delta + margin) / se, df), sps.t.cdf((delta - margin) / se, df)))
+
+
+def tost_newcombe_p(table: Table, margin: float) -> float:
+    """The same from Newcombe's interval, which has a width even when nothing is discordant."""
+    if table.n == 0 or abs(table.b - table.c) / table.n >= margin:
+        return 1.0
+
+    def beyond(alpha: float) -> float:
+        interval = newcombe10(table, 1 - 2 * alpha)
+        return 1.0 if interval is None else max(interval[1] - margin, -margin - interval[0])
+
+    if beyond(_SMALLEST) <= 0:
+        return _SMALLEST
+    if beyond(0.4999) >= 0:
+        return 1.0
+    return float(optimize.brentq(beyond, _SMALLEST, 0.4999, xtol=1e-12))
+
+
+def equivalence_p(estimate: PairedEstimate, margin: float) -> float | None:
+    """p that the arms differ by `margin` or more, by the interval the estimate has; None without a standard error."""
+    if estimate.newcombe is not None:
+        return tost_newcombe_p(estimate.newcombe, margin)
+    if estimate.se is None:
+        return None
+    return tost_p(estimate.delta, estimate.se, estimate.df, margin)

@@ -1,0 +1,225 @@
+"""Two arms on the same items -> difference, standard error, interval and p. delta = A - B.
+
+McNemar's mid-p and Newcombe's interval for right-or-wrong items, paired t for the others, CR1 where items share a
+cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method 10; Dietterich 1998.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats as sps
+
+from eval_tasks.stats.influence import FloatArray, IntArray, cluster_sums, is_zero, pooled_influences, standard_error
+from eval_tasks.stats.intervals import Interval, t_interval, wilson
+
+_FLIPS_AT_ONCE = 4_000_000
+_EXACT_FLIPS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Items by who was right: `both`, `b` only A, `c` only B, `neither`."""
+
+    both: int
+    b: int
+    c: int
+    neither: int
+
+    @property
+    def n(self) -> int:
+        """All items."""
+        return self.both + self.b + self.c + self.neither
+
+    @property
+    def n_discordant(self) -> int:
+        """Items on which the arms differ."""
+        return self.b + self.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedEstimate:
+    """A difference of two arms. With a `table` the interval is Newcombe's, otherwise t with `df`.
+
+    `influences` sum to zero, one per pair: what a composite adds up. `p_exact` is McNemar's, None when continuous.
+    """
+
+    delta: float
+    score_a: float
+    score_b: float
+    n: int
+    se: float | None
+    df: float
+    p: float | None
+    p_exact: float | None
+    p_mid: float | None
+    method: str
+    table: Table | None
+    newcombe: Table | None
+    influences: FloatArray
+
+    def interval(self, confidence: float = 0.95) -> Interval | None:
+        """Interval of the difference; None when one pair or one cluster is all there is."""
+        if self.newcombe is not None:
+            return newcombe10(self.newcombe, confidence)
+        return t_interval(self.delta, self.se, self.df, confidence)
+
+
+def table_of(a: FloatArray, b: FloatArray) -> Table:
+    """The 2 x 2 table of two arrays of zeros and ones on the same items."""
+    right_a, right_b = a != 0, b != 0
+    both = int(np.count_nonzero(right_a & right_b))
+    only_a, only_b = int(np.count_nonzero(right_a)) - both, int(np.count_nonzero(right_b)) - both
+    return Table(both=both, b=only_a, c=only_b, neither=len(a) - both - only_a - only_b)
+
+
+def mcnemar_mid_p(b: int, c: int) -> float:
+    """Two-sided mid-p: 2 P(X <= min) - P(X = min), X ~ Binomial(b + c, 1/2). 1 when b = c, none discordant included."""
+    if b == c:
+        return 1.0
+    smaller, n = min(b, c), b + c
+    return float(min(1.0, 2 * sps.binom.cdf(smaller, n, 0.5) - sps.binom.pmf(smaller, n, 0.5)))
+
+
+def mcnemar_exact(b: int, c: int) -> float:
+    """Two-sided exact (conditional binomial) p; 1 when nothing is discordant."""
+    return 1.0 if b + c == 0 else float(sps.binomtest(b, b + c, 0.5).pvalue)
+
+
+def newcombe10(table: Table, confidence: float = 0.95) -> Interval | None:
+    """Newcombe's 1998 method 10 interval of p_A - p_B: two Wilson intervals joined by a continuity-corrected phi."""
+    n = table.n
+    if n == 0:
+        return None
+    right_a, right_b = table.both + table.b, table.both + table.c
+    p_a, p_b = right_a / n, right_b / n
+    interval_a, interval_b = wilson(right_a, n, confidence), wilson(right_b, n, confidence)
+    if interval_a is None or interval_b is None:
+        return None
+    phi = _phi(table)
+    below_a, above_a = p_a - interval_a[0], interval_a[1] - p_a
+    below_b, above_b = p_b - interval_b[0], interval_b[1] - p_b
+    lower = np.sqrt(max(0.0, below_a**2 - 2 * phi * below_a * above_b + above_b**2))
+    upper = np.sqrt(max(0.0, above_a**2 - 2 * phi * above_a * below_b + below_b**2))
+    delta = (table.b - table.c) / n
+    return max(-1.0, float(delta - lower)), min(1.0, float(delta + upper))
+
+
+def _phi(table: Table) -> float:
+    """Correlation of the arms, its numerator moved n / 2 towards zero when positive (0 where a margin is empty)."""
+    margins = (table.both + table.b, table.c + table.neither, table.both + table.c, table.b + table.neither)
+    if 0 in margins:
+        return 0.0
+    product = float(table.both) * table.neither - float(table.b) * table.c
+    if product > 0:
+        product = max(product - table.n / 2, 0.0)
+    return float(product / np.sqrt(np.prod(np.array(margins, dtype=np.float64))))
+
+
+def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None) -> PairedEstimate:
+    """Two arrays of zeros and ones, shape (n,), n >= 1. Where clusters are given their p decides, mid-p stands beside.
+
+    Without any discordant pair the clustered interval would have no width; it is Newcombe's on that many clusters.
+    """
+    table = table_of(a, b)
+    n, delta = table.n, (table.b - table.c) / table.n
+    influences = (a - b - delta) / n
+    p_mid, p_exact = mcnemar_mid_p(table.b, table.c), mcnemar_exact(table.b, table.c)
+    se, n_clusters = standard_error(influences, clusters)
+    p: float | None = p_mid
+    newcombe: Table | None = table
+    method = "McNemar mid-p, Newcombe 10"
+    if clusters is not None:
+        method = f"clustered pairs, CR1, t({n_clusters - 1})"
+        p = t_test_p(delta, se, n_clusters)
+        newcombe = None
+        if se is not None and is_zero(se, 1.0):
+            right = round(float(a.mean()) * n_clusters)
+            newcombe = Table(both=right, b=0, c=0, neither=n_clusters - right) if table.n_discordant == 0 else table
+    return PairedEstimate(
+        delta=delta,
+        score_a=(table.both + table.b) / n,
+        score_b=(table.both + table.c) / n,
+        n=n,
+        se=se,
+        df=n_clusters - 1,
+        p=p,
+        p_exact=p_exact,
+        p_mid=p_mid,
+        method=method,
+        table=table,
+        newcombe=newcombe,
+        influences=influences,
+    )
+
+
+def paired_continuous(
+    a: FloatArray,
+    b: FloatArray,
+    clusters: IntArray | None = None,
+    weights: tuple[FloatArray, FloatArray] | None = None,
+) -> PairedEstimate:
+    """Paired t on item differences, CR1 where clusters are given; with weights the difference of two pooled ratios.
+
+    Not Wilcoxon: it does not test the mean, and rejects true nulls on skewed differences.
+    """
+    n = len(a)
+    score_a, influence_a = pooled_influences(a, weights[0] if weights else None)
+    score_b, influence_b = pooled_influences(b, weights[1] if weights else None)
+    influences = influence_a - influence_b
+    delta = float((a - b).mean()) if weights is None else score_a - score_b
+    se, n_clusters = standard_error(influences, clusters)
+    what = "difference of ratios" if weights else "differences"
+    method = f"clustered {what}, CR1, t({n_clusters - 1})" if clusters is not None else f"paired t on {what}"
+    return PairedEstimate(
+        delta=delta,
+        score_a=score_a,
+        score_b=score_b,
+        n=n,
+        se=se,
+        df=n_clusters - 1,
+        p=t_test_p(delta, se, n_clusters),
+        p_exact=None,
+        p_mid=None,
+        method=method,
+        table=None,
+        newcombe=None,
+        influences=influences,
+    )
+
+
+def t_test_p(delta: float, se: float | None, n_clusters: int) -> float | None:
+    """Two-sided p of delta / se on n_clusters - 1 degrees.
+
+    Differences that are all alike have no spread: p is then that of the same sign n_clusters times, 2 / 2^n_clusters.
+    """
+    if se is None:
+        return None
+    if is_zero(se, max(abs(delta), 1e-15)):
+        return 1.0 if delta == 0 else min(1.0, 2.0 * 0.5**n_clusters)
+    return float(2 * sps.t.sf(abs(delta) / se, n_clusters - 1))
+
+
+def sign_flip_p(
+    differences: FloatArray, clusters: IntArray | None = None, *, flips: int = 9_999, seed: int = 0
+) -> float:
+    """Two-sided p of the mean by flipping signs: all 2^n patterns up to 12 units, else `flips` seeded draws.
+
+    A unit is an item, or a cluster whose items are flipped together. The observed pattern counts as one draw.
+    """
+    units = cluster_sums(differences, clusters)
+    units = units[units != 0]
+    if len(units) == 0:
+        return 1.0
+    limit = abs(float(units.sum())) * (1 - 1e-12)
+    if len(units) <= _EXACT_FLIPS:
+        patterns = (np.arange(2 ** len(units))[:, None] >> np.arange(len(units))) & 1
+        return float(np.mean(np.abs((1 - 2 * patterns) @ units) >= limit))
+    generator = np.random.default_rng(seed)
+    rows = max(1, _FLIPS_AT_ONCE // len(units))
+    as_large = 0
+    for start in range(0, flips, rows):
+        signs = generator.integers(0, 2, size=(min(rows, flips - start), len(units)), dtype=np.int8)
+        as_large += int(np.count_nonzero(np.abs((1.0 - 2.0 * signs) @ units) >= limit))
+    return (as_large + 1) / (flips + 1)
