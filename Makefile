@@ -1,0 +1,83 @@
+# Every command of the project. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+export PYTHONPATH := plugins:.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+HOME_DIR ?= .home
+MODEL ?=
+DATA ?= ../shared/golden
+
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down bench-latency clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+install: $(INSTALLED)  ## Make .venv with the exact packages of the two locks
+
+$(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+	  echo "checkpoint-eval needs Python 3.11 with venv (Debian: apt-get install python3.11 python3.11-venv);"; \
+	  echo "found: $$("$(PYTHON)" --version 2>&1 || echo none). Set PYTHON=/path/to/python3.11 if it is elsewhere."; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "Python's venv module is missing (Debian: apt-get install python3.11-venv)"; exit 1; }
+	@echo "setting up $(VENV) (once; some minutes when nothing is cached) ..."
+	@"$(PYTHON)" -m venv $(VENV)
+	@$(PY) -m pip install -q -r requirements.txt -r requirements-dev.txt
+	@$(PY) -m pip install -q --no-deps --no-build-isolation -e .
+	@$(PY) -m pip check
+	@touch $@
+
+lock: ## Make the two locks anew from the two .in files
+	rm -rf $(VENV)-lock && "$(PYTHON)" -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install -q -r requirements.in -r requirements-dev.in
+	$(VENV)-lock/bin/python .ci/lock.py
+	rm -rf $(VENV)-lock
+
+fmt: install  ## Format the code
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+lint: install  ## Format check and lint
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+
+types: install  ## mypy, strict
+	$(VENV)/bin/mypy
+
+layers: install  ## The import contract
+	PYTHONPATH=plugins:. $(VENV)/bin/lint-imports
+
+check: lint types layers  ## Format, lint, types, import contract
+
+test: install  ## The fast test suite
+	$(PY) -m pytest -m "not full" -n 2 --dist loadfile
+
+test-full: install  ## Everything, with live servers
+	$(PY) -m pytest -m "full"
+
+demo: install  ## A training run, its evaluations by real Airflow, a verdict; the UI stays up until `make down`
+	$(PY) demo/demo.py --home .demo
+
+real: install  ## SmolLM2-135M on real MMLU, GSM8K and IFEval: make real MODEL=folder DATA=folder
+	$(PY) demo/real.py --home .real --model "$(MODEL)" --data "$(DATA)"
+
+up: install  ## Start Airflow and the local pod API for your own checkpoints (HOME_DIR=.home)
+	$(PY) -m checkpoint_eval.embedded up --home $(HOME_DIR)
+
+down: install  ## Stop what demo, real and up have started; what was evaluated stays
+	@for home in .demo .real $(HOME_DIR); do \
+	  [ ! -d $$home ] || $(PY) -m checkpoint_eval.embedded down --home $$home; done
+
+bench-latency: install  ## From landing to first pod running: median seconds, and where they go
+	$(PY) -m tests.benchmarks.latency
+
+clean: down  ## Remove what demo, real and up have made (not .venv)
+	rm -rf .demo .real $(HOME_DIR)

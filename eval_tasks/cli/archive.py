@@ -1,0 +1,191 @@
+"""Commands that read the archive: runs, landings, alerts, the environment, the engine's self-check."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
+from eval_tasks.environment import describe_environment
+from eval_tasks.records import EngineConfig, to_json
+
+
+@click.group("runs")
+def runs_group() -> None:
+    """List and show runs."""
+
+
+@runs_group.command("list")
+@click.option("--training-run", default=None)
+@click.option("--tier", type=click.Choice(["health", "selection", "release"]), default=None)
+@click.option("--limit", type=int, default=30, show_default=True)
+@json_option
+def runs_list(training_run: str | None, tier: str | None, limit: int, as_json: bool) -> None:
+    """List runs, newest first."""
+    runs = opened().catalog.runs(training_run=training_run, tier=tier, limit=limit)
+    if as_json:
+        print_json([to_json(r) for r in runs])
+        return
+    rows = [
+        (r.run_id[:12], r.training_run, r.step, r.tier, r.request.suite, r.status, r.created_at, r.environment)
+        for r in runs
+    ]
+    print_table(
+        "runs", ("run", "training run", "step", "tier", "suite", "status", "created (UTC)", "environment"), rows
+    )
+
+
+@runs_group.command("show")
+@click.argument("run")
+@json_option
+def runs_show(run: str, as_json: bool) -> None:
+    """Show one run: status, scores with intervals, guard, reports. RUN is a run id or its beginning."""
+    store = opened()
+    found = store.catalog.run(run)
+    measurements = store.catalog.measurements(found.run_id)
+    if as_json:
+        print_json({"run": to_json(found), "measurements": [to_json(m) for m in measurements]})
+        return
+    click.echo(
+        f"run {found.run_id}: {found.training_run} step {found.step}, {found.tier}, {found.status} {found.reason}"
+    )
+    click.echo(f"request {found.request.request_digest}\nconfig  {found.config_digest}")
+    rows = [
+        (m.benchmark, m.metric, score_text(m), m.n, m.n_attempted, m.contamination, m.quarantine_reason or None)
+        for m in measurements
+    ]
+    print_table("scores", ("benchmark", "metric", "score", "n", "attempted", "contamination", "quarantined"), rows)
+    for report in store.catalog.reports(found.run_id):
+        click.echo(f"{report.format} report {store.blobs.uri(report.blob)}")
+
+
+@runs_group.command("items")
+@click.argument("run")
+@click.option("--benchmark", required=True)
+@click.option("--status", default=None)
+@click.option("--limit", type=int, default=20, show_default=True)
+def runs_items(run: str, benchmark: str, status: str | None, limit: int) -> None:
+    """Print result rows of one benchmark as JSON lines, in item_id order."""
+    import json
+
+    store = opened()
+    found = store.catalog.run(run)
+    by_name = {store.catalog.benchmark_by_id(i).name: i for i in found.request.benchmark_ids}
+    if benchmark not in by_name:
+        from eval_tasks.errors import UserError, did_you_mean
+
+        raise UserError(f"run {found.run_id[:12]} has no benchmark {benchmark!r}; {did_you_mean(benchmark, by_name)}")
+    shown = 0
+    for response in store.responses.rows(found.run_id, by_name[benchmark]):
+        if shown >= limit:
+            break
+        if status is None or response.status == status:
+            click.echo(json.dumps(to_json(response), ensure_ascii=False, sort_keys=True))
+            shown += 1
+
+
+@click.command("landings")
+@click.option("--training-run", default=None)
+@json_option
+def landings_command(training_run: str | None, as_json: bool) -> None:
+    """List the landing ledger: every checkpoint version that was seen, and what became of it."""
+    rows = opened().catalog.landings(training_run=training_run)
+    if as_json:
+        print_json(
+            [
+                {
+                    "landing_id": row.landing.landing_id,
+                    "training_run": row.landing.training_run,
+                    "step": row.landing.step,
+                    "uri": row.landing.uri,
+                    "state": row.state,
+                    "reason": row.reason,
+                    "dag_runs": list(row.dag_runs),
+                }
+                for row in rows
+            ]
+        )
+        return
+    print_table(
+        "landings",
+        ("landing", "training run", "step", "state", "reason", "DAG runs"),
+        [
+            (
+                r.landing.landing_id[:12],
+                r.landing.training_run,
+                r.landing.step,
+                r.state,
+                r.reason,
+                "\n".join(r.dag_runs),
+            )
+            for r in rows
+        ],
+    )
+
+
+@click.group("alerts")
+def alerts_group() -> None:
+    """List and acknowledge alerts."""
+
+
+@alerts_group.command("list")
+@json_option
+def alerts_list(as_json: bool) -> None:
+    """List alerts, newest first."""
+    alerts = opened().catalog.alerts()
+    if as_json:
+        print_json([to_json(a) for a in alerts])
+        return
+    rows = [(a.alert_id[:12], a.created_at, a.kind, a.title, a.acknowledged_by) for a in alerts]
+    print_table("alerts", ("alert", "created (UTC)", "kind", "title", "acknowledged by"), rows)
+
+
+@alerts_group.command("acknowledge")
+@click.argument("alert_id")
+@click.option("--reason", required=True)
+@click.option("--by", default=None, help="Default: the user of this process.")
+def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
+    """Acknowledge one alert with a reason."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    opened().catalog.acknowledge_alert(alert_id, by or getpass.getuser(), reason, now)
+    click.echo(f"acknowledged {alert_id}")
+
+
+@click.command("environment")
+@json_option
+def environment_command(as_json: bool) -> None:
+    """Print this machine's environment, component by component, and its fingerprint."""
+    environment = describe_environment(EngineConfig())
+    if as_json:
+        print_json({"env_fingerprint": environment.env_fingerprint, "components": dict(environment.components)})
+        return
+    print_table("environment", ("component", "value"), sorted(environment.components.items()))
+    click.echo(f"env_fingerprint {environment.env_fingerprint}")
+
+
+@click.command("verify-engine")
+@click.argument("checkpoint", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True)
+@json_option
+def verify_engine_command(checkpoint: Path, dtype: str, as_json: bool) -> int:
+    """Run the invariance sentinels on a checkpoint; exits with 1 when one does not hold."""
+    from eval_tasks.engine import verify_engine
+
+    checks = verify_engine(checkpoint, EngineConfig(dtype=dtype))  # type: ignore[arg-type]
+    if as_json:
+        print_json([{"name": c.name, "holds": c.holds, "detail": c.detail} for c in checks])
+    else:
+        print_table("engine contract", ("check", "holds", "detail"), [(c.name, c.holds, c.detail) for c in checks])
+    return 0 if all(c.holds for c in checks) else 1
+
+
+COMMANDS = (
+    runs_group,
+    landings_command,
+    alerts_group,
+    environment_command,
+    verify_engine_command,
+)

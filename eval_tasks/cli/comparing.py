@@ -1,0 +1,82 @@
+"""`compare`: two runs of the store, or two plain files of scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eval_tasks.cli.output import json_option, opened, print_json
+from eval_tasks.compare import compare, compare_files
+from eval_tasks.publish import comparison_view
+from eval_tasks.records import Comparison, DecisionRule, to_json
+from eval_tasks.registry import load_rule_file
+from eval_tasks.report import report_html, terminal_text
+
+
+@click.command("compare")
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--scores", is_flag=True, help="A and B are JSONL files of item_id, score, and optionally benchmark, cluster."
+)
+@click.option("--rule", default=None, help="A registered rule's name, or with --scores a rule's YAML file.")
+@click.option("--alpha", type=float, default=0.05, show_default=True)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["b-better", "indistinguishable", "not-a-better"]),
+    default=None,
+    help="Exit with 1 on this verdict.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Also write an HTML report to this file.")
+@json_option
+def compare_command(
+    a: str,
+    b: str,
+    scores: bool,
+    rule: str | None,
+    alpha: float,
+    fail_on: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Compare candidate A with baseline B, item by item: delta = A - B.
+
+    Exit codes: 0 with a verdict, 1 when --fail-on strikes, 2 bad input, 3 not comparable.
+    """
+    if scores:
+        store = None
+        comparison = compare_files(Path(a), Path(b), rule=_rule_of(rule) if rule else None, alpha=alpha)
+    else:
+        store = opened()
+        registered = store.catalog.rule(rule) if rule else None
+        run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
+        comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha)
+    view = comparison_view(store, comparison)
+    if out:
+        out.write_text(report_html(view), "utf-8")
+    if as_json:
+        print_json(to_json(comparison) | {"comparison_id": comparison.comparison_id})
+    else:
+        click.echo(terminal_text(view))
+    return 1 if _strikes(comparison, fail_on) else 0
+
+
+def _rule_of(path: str) -> DecisionRule:
+    """The rule in a YAML file; on plain files nobody can know when it was written, so its time stays empty."""
+    spec = load_rule_file(Path(path))
+    return DecisionRule(**spec.model_dump())
+
+
+def _strikes(comparison: Comparison, fail_on: str | None) -> bool:
+    verdict = comparison.verdict
+    if verdict is None and comparison.tests:
+        verdict = comparison.tests[0].verdict if len(comparison.tests) == 1 else None
+    return {
+        "b-better": verdict == "B better",
+        "indistinguishable": verdict == "INDISTINGUISHABLE",
+        "not-a-better": verdict != "A better",
+    }.get(fail_on or "", False)
+
+
+COMMANDS = (compare_command,)

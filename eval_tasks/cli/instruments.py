@@ -1,0 +1,192 @@
+"""Commands on instruments: benchmarks, suites, decision rules, and the catalog itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from eval_tasks.cli.output import json_option, opened, print_json, print_table
+from eval_tasks.records import to_json
+from eval_tasks.register import register_benchmark, register_rule, register_shipped, register_suite
+from eval_tasks.settings import Settings, load_config
+from eval_tasks.store import migrate
+
+_yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("migrate")
+def migrate_command() -> None:
+    """Create the catalog, or bring it to this version's schema."""
+    settings = Settings()
+    migrate(settings.catalog_url)
+    click.echo(f"catalog is current: {settings.catalog_url.split('@')[-1]}")
+
+
+@click.command("config")
+@json_option
+def config_command(as_json: bool) -> None:
+    """Check the configuration file and show what it says."""
+    settings = Settings()
+    config = load_config(settings.config)
+    if as_json:
+        print_json(config.model_dump(mode="json"))
+        return
+    click.echo(
+        f"{settings.config}: {'valid' if settings.config and settings.config.exists() else 'absent, defaults hold'}"
+    )
+    print_table(
+        "training runs",
+        ("name", "uri", "quiet s", "marker", "health suite", "selection suite (every)"),
+        [
+            (
+                run.name,
+                run.uri,
+                run.quiet_seconds,
+                run.marker,
+                run.health.suite if run.health else None,
+                f"{run.selection.suite} ({run.selection.every})" if run.selection else None,
+            )
+            for run in config.training_runs
+        ],
+    )
+    print_table(
+        "environments",
+        ("name", "image", "device", "dtype", "live"),
+        [(e.name, e.image, e.device, e.dtype, e.live) for e in config.environments],
+    )
+
+
+@click.group("benchmarks")
+def benchmarks_group() -> None:
+    """Register, list and show benchmark versions."""
+
+
+@benchmarks_group.command("register")
+@click.argument("files", nargs=-1, type=_yaml)
+@click.option("--shipped", is_flag=True, help="Register the benchmarks, suites and rules that ship.")
+@json_option
+def benchmarks_register(files: tuple[Path, ...], shipped: bool, as_json: bool) -> None:
+    """Register benchmarks from YAML FILES. The same content again is a no-op; other content needs another version."""
+    if not files and not shipped:
+        raise click.UsageError("name at least one YAML file, or --shipped")
+    store = opened()
+    if shipped:
+        register_shipped(store, datetime.now(UTC).isoformat(timespec="seconds"))
+    registered = [register_benchmark(store, file) for file in files]
+    if as_json:
+        print_json([to_json(b) | {"benchmark_id": b.benchmark_id} for b in registered])
+        return
+    for benchmark in registered:
+        click.echo(f"{benchmark.name}@{benchmark.version}: {benchmark.n_items} items, id {benchmark.benchmark_id}")
+    if shipped:
+        click.echo(f"shipped: {', '.join(f'{b.name}@{b.version}' for b in store.catalog.benchmarks())}")
+
+
+@benchmarks_group.command("list")
+@json_option
+def benchmarks_list(as_json: bool) -> None:
+    """List registered benchmark versions."""
+    benchmarks = opened().catalog.benchmarks()
+    if as_json:
+        print_json([to_json(b) | {"benchmark_id": b.benchmark_id} for b in benchmarks])
+        return
+    print_table(
+        "benchmarks",
+        ("name", "version", "kind", "items", "metric", "grade", "id"),
+        [
+            (
+                b.name,
+                b.version,
+                b.kind,
+                b.n_items,
+                b.primary_metric,
+                "decision" if b.decision_grade else "public",
+                b.benchmark_id[:12],
+            )
+            for b in benchmarks
+        ],
+    )
+
+
+@benchmarks_group.command("show")
+@click.argument("name")
+@click.option("--version", default=None, help="Default: the newest.")
+def benchmarks_show(name: str, version: str | None) -> None:
+    """Show one benchmark version as JSON: template, digests, scorer, plausible range."""
+    benchmark = opened().catalog.benchmark(name, version)
+    print_json(to_json(benchmark) | {"benchmark_id": benchmark.benchmark_id})
+
+
+@click.group("suites")
+def suites_group() -> None:
+    """Register and list suites."""
+
+
+@suites_group.command("register")
+@click.argument("files", nargs=-1, required=True, type=_yaml)
+def suites_register(files: tuple[Path, ...]) -> None:
+    """Register suites from YAML FILES."""
+    store = opened()
+    for file in files:
+        suite = register_suite(store, file)
+        click.echo(
+            f"{suite.name}@{suite.version}: {len(suite.entries)} benchmarks, tier {suite.tier}, id {suite.suite_id}"
+        )
+
+
+@suites_group.command("list")
+@json_option
+def suites_list(as_json: bool) -> None:
+    """List registered suites."""
+    suites = opened().catalog.suites()
+    if as_json:
+        print_json([to_json(s) | {"suite_id": s.suite_id} for s in suites])
+        return
+    rows = [
+        (s.name, s.version, s.tier, ", ".join(f"{e.benchmark}@{e.version}" for e in s.entries), s.suite_id[:12])
+        for s in suites
+    ]
+    print_table("suites", ("name", "version", "tier", "benchmarks", "id"), rows)
+
+
+@click.group("rules")
+def rules_group() -> None:
+    """Register, list and show decision rules: what was decided before the run."""
+
+
+@rules_group.command("register")
+@click.argument("files", nargs=-1, required=True, type=_yaml)
+def rules_register(files: tuple[Path, ...]) -> None:
+    """Register decision rules from YAML FILES, with the present time."""
+    store = opened()
+    for file in files:
+        rule = register_rule(store, file, datetime.now(UTC).isoformat(timespec="seconds"))
+        click.echo(f"{rule.name}: {rule.kind} on {rule.metric}, registered {rule.registered_at}, id {rule.rule_id}")
+
+
+@rules_group.command("list")
+@json_option
+def rules_list(as_json: bool) -> None:
+    """List registered rules."""
+    rules = opened().catalog.rules()
+    if as_json:
+        print_json([to_json(r) | {"rule_id": r.rule_id} for r in rules])
+        return
+    rows = [
+        (r.name, r.kind, r.metric, ", ".join(f"{w:g} x {b}" for b, w in r.components.items()), r.alpha, r.registered_at)
+        for r in rules
+    ]
+    print_table("decision rules", ("name", "kind", "metric", "components", "alpha", "registered (UTC)"), rows)
+
+
+@rules_group.command("show")
+@click.argument("name")
+def rules_show(name: str) -> None:
+    """Show one rule as JSON."""
+    rule = opened().catalog.rule(name)
+    print_json(to_json(rule) | {"rule_id": rule.rule_id})
+
+
+COMMANDS = (migrate_command, config_command, benchmarks_group, suites_group, rules_group)

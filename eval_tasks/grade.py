@@ -1,0 +1,101 @@
+"""Response rows -> score sets. Closes the run first: a run that lacks rows is incomplete, whatever its tasks said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from eval_tasks.errors import DataError, InfraError
+from eval_tasks.records import BenchmarkVersion, Item, Plan, Response, Run, Score
+from eval_tasks.scoring import score
+from eval_tasks.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeReport:
+    """Rows scored per benchmark name, and the grader that scored them."""
+
+    run_id: str
+    n_rows: dict[str, int]
+    graders: dict[str, str]
+
+
+def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | None = None) -> GradeReport:
+    """Close the run's responses and score every row under its benchmark's scorer version.
+
+    Raises InfraError when planned batches have no result (the run becomes ``incomplete``), DataError when a benchmark's
+    rows are not the planned ones. Grading again gives the same score sets and is a no-op.
+    """
+    run = store.catalog.run(run_id)
+    plan = store.plan(run.plan_blob or "")
+    close_run(store, run, plan)
+    planned = _planned_items(store, plan)
+    total = sum(len(ids) for ids in planned.values())
+    done = 0
+    n_rows: dict[str, int] = {}
+    graders: dict[str, str] = {}
+    for benchmark_id in run.request.benchmark_ids:
+        benchmark = store.catalog.benchmark_by_id(benchmark_id)
+        rows = list(_scored(store, run_id, benchmark, planned[benchmark_id]))
+        grader = grader_of(benchmark)
+        store.scores.write(run_id, benchmark_id, grader, rows)
+        n_rows[benchmark.name] = len(planned[benchmark_id])
+        graders[benchmark.name] = grader
+        done += len(planned[benchmark_id])
+        if progress:
+            progress(done, total)
+    return GradeReport(run_id=run_id, n_rows=n_rows, graders=graders)
+
+
+def grader_of(benchmark: BenchmarkVersion) -> str:
+    """The grader reference of a benchmark's own scorer: name, declared version and the head of its digest."""
+    return f"{benchmark.scorer.name}@{benchmark.scorer.version}+{benchmark.scorer_digest[:8]}"
+
+
+def close_run(store: Store, run: Run, plan: Plan) -> None:
+    """Compact the run's shard files behind one manifest, once every planned batch has a result. Idempotent."""
+    if store.responses.is_closed(run.run_id):
+        return
+    results = store.queue.results(run.run_id)
+    if len(results) < plan.n_batches:
+        done = set(results)
+        lost = sorted({b.shard for b in store.blobs.get_batches(plan.batches_blob) if b.batch not in done})
+        reason = (
+            f"run {run.run_id} is incomplete: {plan.n_batches - len(results)} of {plan.n_batches} batches have no result "
+            f"(shards {', '.join(map(str, lost[:10]))}{' ...' if len(lost) > 10 else ''}); clear those tasks to run them"
+        )
+        store.catalog.update_run(run.run_id, status="incomplete", reason=reason)
+        raise InfraError(reason)
+    store.responses.close(run.run_id, results)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    store.catalog.update_run(run.run_id, status="closed", reason="", closed_at=now)
+    store.queue.compact(run.run_id)
+
+
+def _planned_items(store: Store, plan: Plan) -> dict[str, set[str]]:
+    planned: dict[str, set[str]] = {benchmark_id: set() for benchmark_id in plan.request.benchmark_ids}
+    for batch in store.blobs.get_batches(plan.batches_blob):
+        planned[batch.benchmark_id].update(batch.item_ids)
+    return planned
+
+
+def _scored(store: Store, run_id: str, benchmark: BenchmarkVersion, planned: set[str]) -> Iterator[Score]:
+    items: dict[str, Item] = {i.item_id: i for i in store.blobs.get_items(benchmark.items_blob, planned)}
+    seen: set[str] = set()
+    for response in store.responses.rows(run_id, benchmark.benchmark_id):
+        if response.item_id not in items or response.item_id in seen:
+            raise DataError(
+                f"run {run_id}, {benchmark.name}: row {response.item_id!r} was not planned, or is there twice"
+            )
+        seen.add(response.item_id)
+        yield from score(benchmark, items[response.item_id], response)
+    for item_id in sorted(planned - seen):
+        missing = Response(
+            benchmark_id=benchmark.benchmark_id,
+            item_id=item_id,
+            status="missing",
+            prompt_digest="",
+            reason="no row in a closed run",
+        )
+        yield from score(benchmark, items[item_id], missing)

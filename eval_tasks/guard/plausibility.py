@@ -1,0 +1,83 @@
+"""Range and shape checks of one benchmark's numbers in one run. Goes in: a Measurement and columns; comes out: breaches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eval_tasks.guard.contract import Breach
+from eval_tasks.records import BenchmarkVersion, Measurement
+
+MAX_INVALID_SHARE = 0.0
+MAX_EMPTY_SHARE = 0.5
+MAX_TRUNCATED_SHARE = 0.5
+# Fewer answers than this may well be alike by chance.
+MIN_ITEMS_FOR_SHAPE = 20
+
+CHECKS = ("plausible_range", "invalid_share", "constant_prediction", "all_ties", "empty_share", "truncated_share")
+
+
+def check_measurement(measurement: Measurement, benchmark: BenchmarkVersion) -> list[Breach]:
+    """The plausible range (inclusive), and the share of invalid items."""
+    breaches = []
+    declared = benchmark.plausible_range.get(measurement.metric)
+    if declared is not None and measurement.score is not None:
+        low, high = declared
+        if not low <= measurement.score <= high:
+            breaches.append(
+                Breach(check="plausible_range", observed=f"{measurement.score:.4f}", expected=f"{low:g} to {high:g}")
+            )
+    if measurement.primary and measurement.n and measurement.n_invalid / measurement.n > MAX_INVALID_SHARE:
+        breaches.append(
+            Breach(
+                check="invalid_share",
+                observed=f"{measurement.n_invalid} of {measurement.n} items invalid",
+                expected=f"at most {MAX_INVALID_SHARE:.0%}",
+            )
+        )
+    return breaches
+
+
+def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersion) -> list[Breach]:
+    """One predicted letter for every item, all ties, too many empty or truncated outputs.
+
+    `responses` has columns status, output, logprobs, output_truncated; `scores` those of the primary metric, with
+    `extracted`.
+    """
+    ok = responses.filter(pc.equal(responses["status"], "ok"))
+    if ok.num_rows < MIN_ITEMS_FOR_SHAPE:
+        return []
+    breaches = []
+    if benchmark.kind == "choice":
+        answers = pc.unique(scores["extracted"].drop_null())
+        if len(answers) == 1:
+            breaches.append(
+                Breach(
+                    check="constant_prediction",
+                    observed=f"always {answers[0].as_py()!r}",
+                    expected="more than one answer",
+                )
+            )
+        if _all_ties(ok["logprobs"]):
+            breaches.append(Breach(check="all_ties", observed="all choices tie in every item", expected="some differ"))
+    if benchmark.kind == "generation":
+        empty = pc.sum(pc.equal(pc.utf8_trim_whitespace(ok["output"]), "")).as_py() / ok.num_rows
+        if empty > MAX_EMPTY_SHARE:
+            breaches.append(
+                Breach(check="empty_share", observed=f"{empty:.0%} empty", expected=f"at most {MAX_EMPTY_SHARE:.0%}")
+            )
+        cut = pc.sum(ok["output_truncated"]).as_py() / ok.num_rows
+        if cut > MAX_TRUNCATED_SHARE:
+            breaches.append(
+                Breach(
+                    check="truncated_share",
+                    observed=f"{cut:.0%} cut at the token limit",
+                    expected=f"at most {MAX_TRUNCATED_SHARE:.0%}",
+                )
+            )
+    return breaches
+
+
+def _all_ties(logprobs: pa.ChunkedArray) -> bool:
+    """Whether the choices of every item have one and the same logprob."""
+    return all(len(set(row)) == 1 for row in logprobs.to_pylist() if row)

@@ -1,0 +1,117 @@
+"""The guard step: checks every benchmark of a run, quarantines what fails, records one alert per excursion."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from eval_tasks.digests import digest_parts, short_id
+from eval_tasks.guard import contract, plausibility
+from eval_tasks.guard.contract import Breach
+from eval_tasks.guard.samples import take_samples
+from eval_tasks.records import Alert, BenchmarkVersion, Excursion, GuardReport, Measurement
+from eval_tasks.scoring import metric_info
+from eval_tasks.store import Store
+
+# Breaches of these say that the rows are wrong, not one number: every metric of the benchmark is quarantined.
+_WHOLE_BENCHMARK = frozenset(contract.CHECKS) | {"invalid_share", "constant_prediction", "all_ties", "empty_share"}
+
+
+def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
+    """Check the rows and the numbers of a run. `now` is the alert's time, UTC, ISO 8601."""
+    measurements = store.catalog.measurements(run_id)
+    by_benchmark: dict[str, list[Measurement]] = defaultdict(list)
+    for measurement in measurements:
+        by_benchmark[measurement.benchmark_id].append(measurement)
+    excursions: list[Excursion] = []
+    for benchmark_id in store.catalog.run(run_id).request.benchmark_ids:
+        benchmark = store.catalog.benchmark_by_id(benchmark_id)
+        excursions += _excursions(store, run_id, benchmark, by_benchmark[benchmark_id])
+    checks = dict.fromkeys((*contract.CHECKS, *plausibility.CHECKS), "passed")
+    for excursion in excursions:
+        checks[excursion.check] = (
+            f"failed on {excursion.benchmark}: {excursion.observed}, expected {excursion.expected}"
+        )
+    checks["environment"] = _environment_check(store, run_id)
+    passed = not excursions and checks["environment"].startswith("passed")
+    report = GuardReport(run_id=run_id, passed=passed, checks=checks, excursions=tuple(excursions))
+    store.catalog.save_measurements(run_id, [_quarantined(m, excursions) for m in measurements])
+    store.catalog.save_guard(report)
+    for excursion in excursions:
+        store.catalog.raise_alert(_alert(run_id, excursion, now))
+    return report
+
+
+def _excursions(
+    store: Store, run_id: str, benchmark: BenchmarkVersion, measurements: list[Measurement]
+) -> list[Excursion]:
+    responses = store.responses.read(
+        run_id,
+        benchmark.benchmark_id,
+        columns=["item_id", "status", "reason", "logprobs", "output", "output_truncated"],
+    )
+    primary = next(m for m in measurements if m.primary)
+    scores = store.scores.read(run_id, benchmark.benchmark_id, primary.grader)
+    n_planned = primary.n_attempted
+    found: list[tuple[str, Breach]] = [
+        (primary.metric, breach) for breach in contract.check_rows(responses, n_planned - primary.n_missing)
+    ]
+    for m in measurements:
+        unit = metric_info(benchmark.scorer.name, m.metric).unit
+        found += [(m.metric, b) for b in contract.check_scores(scores, metric=m.metric, unit=unit, n_planned=n_planned)]
+        found += [(m.metric, b) for b in plausibility.check_measurement(m, benchmark)]
+    primary_scores = scores.filter(pc.equal(scores["metric"], primary.metric))
+    found += [(primary.metric, b) for b in plausibility.check_shape(responses, primary_scores, benchmark)]
+    if not found:
+        return []
+    samples = take_samples(store, run_id, benchmark, primary.grader)
+    return [
+        Excursion(
+            benchmark_id=benchmark.benchmark_id,
+            benchmark=benchmark.name,
+            metric=metric,
+            check=breach.check,
+            observed=breach.observed,
+            expected=breach.expected,
+            samples=samples,
+        )
+        for metric, breach in found
+    ]
+
+
+def _environment_check(store: Store, run_id: str) -> str:
+    fingerprints = {row.env_fingerprint for row in store.catalog.shards(run_id) if row.env_fingerprint}
+    if len(fingerprints) > 1:
+        return f"failed: shards report {len(fingerprints)} environments ({', '.join(sorted(f[:12] for f in fingerprints))})"
+    return "passed: one environment" if fingerprints else "passed: no shard reports (imported rows)"
+
+
+def _quarantined(measurement: Measurement, excursions: list[Excursion]) -> Measurement:
+    reasons = [
+        f"{e.check}: {e.observed}, expected {e.expected}"
+        for e in excursions
+        if e.benchmark_id == measurement.benchmark_id
+        and (e.metric == measurement.metric or e.check in _WHOLE_BENCHMARK)
+    ]
+    return replace(measurement, quarantined=bool(reasons), quarantine_reason="; ".join(reasons))
+
+
+def _alert(run_id: str, excursion: Excursion, now: str) -> Alert:
+    lines = [f"{excursion.check}: {excursion.observed}, expected {excursion.expected}", ""]
+    for number, sample in enumerate(excursion.samples, start=1):
+        lines += [
+            f"[{number}] item {sample.item_id} ({sample.status})",
+            f"  prompt ends: {sample.prompt_tail[-200:]!r}",
+            f"  output: {sample.output[:300]!r}",
+            f"  extracted: {sample.extracted!r}   gold: {sample.gold[:200]!r}",
+        ]
+    return Alert(
+        alert_id=short_id(digest_parts([run_id, excursion.benchmark_id, excursion.metric, excursion.check])),
+        kind="excursion",
+        title=f"{excursion.benchmark} {excursion.metric} quarantined in run {run_id[:12]}: {excursion.check}",
+        body="\n".join(lines),
+        run_id=run_id,
+        created_at=now,
+    )

@@ -1,0 +1,73 @@
+"""Records of a run -> its report, as HTML and JSON blobs and a row of the catalog. Computes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eval_tasks.digests import canonical_json
+from eval_tasks.errors import DataError
+from eval_tasks.records import Comparison
+from eval_tasks.report import ReportView, report_html, report_json, terminal_text
+from eval_tasks.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Where the report is: blob digests, the HTML's URI, and the terminal rendering."""
+
+    run_id: str
+    html_blob: str
+    html_uri: str
+    json_blob: str
+    terminal: str
+
+
+def publish(store: Store, *, run_id: str, now: str, comparison_id: str | None = None, notes: str = "") -> Published:
+    """Write the report of a closed run, with the comparison `comparison_id` when given. `notes` are a person's words.
+
+    Raises DataError for a run that is not closed: an incomplete run is never published. Publishing again gives the same
+    blobs.
+    """
+    run = store.catalog.run(run_id)
+    if run.status != "closed":
+        raise DataError(f"run {run_id} is {run.status}, not closed ({run.reason or 'no reason recorded'}): not published")
+    view = build_view(store, run_id=run_id, comparison_id=comparison_id, notes=notes)
+    html_blob = store.blobs.put(report_html(view).encode("utf-8"))
+    json_blob = store.blobs.put(canonical_json(report_json(view)))
+    store.catalog.save_report(run_id, html_blob, "html", now)
+    store.catalog.save_report(run_id, json_blob, "json", now)
+    return Published(
+        run_id=run_id,
+        html_blob=html_blob,
+        html_uri=store.blobs.uri(html_blob),
+        json_blob=json_blob,
+        terminal=terminal_text(view),
+    )
+
+
+def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, notes: str = "") -> ReportView:
+    """Everything a report of `run_id` shows, from the catalog."""
+    catalog = store.catalog
+    run = catalog.run(run_id)
+    comparison: Comparison | None = catalog.comparison(comparison_id) if comparison_id else None
+    baseline = catalog.run(comparison.run_b) if comparison else None
+    return ReportView(
+        run=run,
+        measurements=tuple(catalog.measurements(run_id)),
+        benchmarks=tuple(catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids),
+        guard=catalog.guard(run_id),
+        environment=catalog.environment(run.env_fingerprint) if run.env_fingerprint else None,
+        shard_seconds={row.shard: row.seconds for row in catalog.shards(run_id)},
+        comparison=comparison,
+        baseline=baseline,
+        baseline_measurements=tuple(catalog.measurements(baseline.run_id)) if baseline else (),
+        notes=(notes,) if notes else (),
+    )
+
+
+def comparison_view(store: Store | None, comparison: Comparison) -> ReportView:
+    """A comparison alone; with a store, beside the scores of its two runs."""
+    if store is None:
+        return ReportView(comparison=comparison)
+    return build_view(store, run_id=comparison.run_a, comparison_id=comparison.comparison_id)
+

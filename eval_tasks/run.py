@@ -1,0 +1,234 @@
+"""One shard of a plan -> response rows in the store. What a pod does.
+
+Work is claimed batch by batch by compare-and-swap, so that two pods on one shard give one result, and a pod that died
+leaves finished batches behind. The engine is loaded only when there is something left to compute.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_tasks.checkpoint import fetch, max_context, read_config
+from eval_tasks.digests import digest_parts
+from eval_tasks.environment import describe_environment
+from eval_tasks.errors import DataError, InfraError
+from eval_tasks.prompts import build_requests
+from eval_tasks.records import BenchmarkVersion, Item, Plan, PlannedBatch, Response
+from eval_tasks.settings import Limits
+from eval_tasks.store import Store
+from eval_tasks.tokenization import Tokenizer, load_tokenizer
+
+Progress = Callable[[int, int], None]
+
+
+class InterruptedShardError(InfraError):
+    """The pod was asked to stop: finished batches are kept, the rest is for the next try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardReport:
+    """What one call of `run_shard` did: `n_computed` of `n_items` were computed here, the others by someone before."""
+
+    run_id: str
+    shard: int
+    n_items: int
+    n_computed: int
+    env_fingerprint: str
+    seconds: float
+
+
+def run_shard(
+    store: Store,
+    *,
+    plan_uri: str,
+    shard: int,
+    owner: str,
+    cache_dir: Path,
+    limits: Limits | None = None,
+    node: str = "",
+    stop: threading.Event | None = None,
+    progress: Progress | None = None,
+) -> ShardReport:
+    """Compute what is left of shard `shard` and record it as done.
+
+    `owner` names this pod in claims. `stop`, when set, ends the work after the batch in hand with `InterruptedShardError`.
+    `progress(items_done, items_total)` is called after each batch. Raises DataError when this environment is not the
+    one the run is pinned to, InfraError when another pod holds the rest longer than its lease.
+    """
+    limits = limits or Limits()
+    started = time.monotonic()
+    plan = store.plan(plan_uri)
+    batches = _batches_of(store, plan, shard)
+    n_items = sum(len(batch.item_ids) for batch in batches)
+    if store.responses.is_closed(plan.run_id):
+        run = store.catalog.run(plan.run_id)
+        return ShardReport(
+            run_id=plan.run_id,
+            shard=shard,
+            n_items=n_items,
+            n_computed=0,
+            env_fingerprint=run.env_fingerprint or "",
+            seconds=time.monotonic() - started,
+        )
+    fingerprint = _pin_environment(store, plan)
+    store.catalog.record_shard(plan.run_id, shard, status="running", env_fingerprint=fingerprint, node=node)
+    worker = _Worker(store, plan, cache_dir)
+    n_computed = _drain(store, plan, batches, worker, owner=owner, limits=limits, stop=stop, progress=progress)
+    report = ShardReport(
+        run_id=plan.run_id,
+        shard=shard,
+        n_items=n_items,
+        n_computed=n_computed,
+        env_fingerprint=fingerprint,
+        seconds=time.monotonic() - started,
+    )
+    store.catalog.record_shard(
+        plan.run_id,
+        shard,
+        status="done",
+        env_fingerprint=fingerprint,
+        node=node,
+        n_items=n_items,
+        seconds=report.seconds,
+    )
+    return report
+
+
+def _batches_of(store: Store, plan: Plan, shard: int) -> list[PlannedBatch]:
+    batches = store.blobs.get_batches(plan.batches_blob, shard=shard)
+    if not batches:
+        raise DataError(f"plan of run {plan.run_id} has no shard {shard}; its shards are 0..{len(plan.shards) - 1}")
+    return batches
+
+
+def _pin_environment(store: Store, plan: Plan) -> str:
+    """Record this environment; the first shard to report decides the run's, and any other fails."""
+    environment = describe_environment(plan.request.engine)
+    fingerprint = environment.env_fingerprint
+    store.catalog.save_environment(environment)
+    config_digest = digest_parts([plan.request.request_digest, fingerprint])
+    pinned = store.catalog.pin_environment(plan.run_id, fingerprint, config_digest)
+    if pinned != fingerprint:
+        raise DataError(
+            f"run {plan.run_id} is pinned to environment {pinned[:12]} and this pod is {fingerprint[:12]}: a run never "
+            "straddles two environments; drain the nodes that changed, or start a repeat of the run"
+        )
+    return fingerprint
+
+
+def _drain(
+    store: Store,
+    plan: Plan,
+    batches: Sequence[PlannedBatch],
+    worker: _Worker,
+    *,
+    owner: str,
+    limits: Limits,
+    stop: threading.Event | None,
+    progress: Progress | None,
+) -> int:
+    """Claim and compute batches until every one of the shard is done; the number of items computed here."""
+    total = sum(len(batch.item_ids) for batch in batches)
+    n_computed = 0
+    patience = time.monotonic() + 2 * limits.lease_seconds
+    while True:
+        done = store.queue.results(plan.run_id)
+        left = [batch for batch in batches if batch.batch not in done]
+        if progress:
+            progress(total - sum(len(batch.item_ids) for batch in left), total)
+        if not left:
+            return n_computed
+        before = n_computed
+        for batch in left:
+            if stop is not None and stop.is_set():
+                raise InterruptedShardError(f"stopped with {len(left)} of {len(batches)} batches to go; finished ones are kept")
+            if not store.queue.try_claim(plan.run_id, batch.batch, owner, limits.lease_seconds, datetime.now(UTC)):
+                continue
+            with _lease(store, plan.run_id, batch.batch, owner, limits.lease_seconds):
+                rows = worker.compute(batch)
+                result_id = store.responses.write_batch(plan.run_id, batch.shard, batch.batch, rows)
+                store.queue.try_complete(plan.run_id, batch.batch, owner, result_id)
+            n_computed += len(rows)
+            if progress:
+                progress(min(total, total - sum(len(b.item_ids) for b in left) + n_computed - before), total)
+        if n_computed > before:
+            patience = time.monotonic() + 2 * limits.lease_seconds
+        elif time.monotonic() > patience:
+            raise InfraError(
+                f"{len(left)} batches of run {plan.run_id} are claimed elsewhere and did not finish within two leases "
+                f"({2 * limits.lease_seconds:.0f} s); retry once the other pod is gone"
+            )
+        else:
+            time.sleep(min(1.0, limits.lease_seconds / 10))
+
+
+@contextmanager
+def _lease(store: Store, run_id: str, batch: int, owner: str, lease_seconds: float) -> Iterator[None]:
+    """Keep a claim alive while its batch is computed; give it back when the work fails."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(lease_seconds / 3):
+            store.queue.renew(run_id, batch, owner, lease_seconds, datetime.now(UTC))
+
+    heart = threading.Thread(target=beat, name=f"lease-{batch}", daemon=True)
+    heart.start()
+    try:
+        yield
+    except BaseException:
+        ended.set()
+        heart.join()
+        store.queue.release(run_id, batch, owner)
+        raise
+    finally:
+        ended.set()
+        heart.join()
+
+
+class _Worker:
+    """The model, the tokenizer and the benchmarks of one plan, each loaded when first needed."""
+
+    def __init__(self, store: Store, plan: Plan, cache_dir: Path) -> None:
+        self._store = store
+        self._plan = plan
+        self._cache_dir = cache_dir
+        self._tokenizer: Tokenizer | None = None
+        self._engine: object | None = None
+        self._benchmarks: dict[str, tuple[BenchmarkVersion, list[Item]]] = {}
+
+    def compute(self, batch: PlannedBatch) -> list[Response]:
+        """Response rows of one batch, in its item order."""
+        engine, tokenizer, context = self._loaded()
+        benchmark, shots = self._benchmark(batch.benchmark_id)
+        items = self._store.blobs.get_items(benchmark.items_blob, batch.item_ids)
+        requests = build_requests(benchmark, items, shots, tokenizer, self._plan.request.engine, context)
+        rows: list[Response] = engine.respond(requests)  # type: ignore[attr-defined]
+        if [row.item_id for row in rows] != list(batch.item_ids):
+            raise DataError(f"batch {batch.batch} of run {self._plan.run_id}: rows do not match the planned items")
+        return [replace(row, benchmark_id=batch.benchmark_id) for row in rows]
+
+    def _loaded(self) -> tuple[object, Tokenizer, int]:
+        if self._engine is None or self._tokenizer is None:
+            from eval_tasks.engine import load_engine
+
+            checkpoint = self._store.catalog.checkpoint(self._plan.request.checkpoint_id)
+            folder = fetch(replace(checkpoint, uri=self._plan.checkpoint_uri), self._cache_dir)
+            engine = self._plan.request.engine
+            limit = max_context(read_config(folder))
+            self._context = min(limit, engine.max_context or limit)
+            self._tokenizer = load_tokenizer(folder)
+            self._engine = load_engine(folder, engine, self._store.catalog.run(self._plan.run_id).tuning)
+        return self._engine, self._tokenizer, self._context
+
+    def _benchmark(self, benchmark_id: str) -> tuple[BenchmarkVersion, list[Item]]:
+        if benchmark_id not in self._benchmarks:
+            benchmark = self._store.catalog.benchmark_by_id(benchmark_id)
+            shots = self._store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
+            self._benchmarks[benchmark_id] = (benchmark, shots)
+        return self._benchmarks[benchmark_id]

@@ -1,0 +1,220 @@
+"""The evaluation flow as one Airflow DAG per tier. What a task does is in `steps`; here is their order and policy.
+
+gate -> resolve -> plan [-> approve] -> logprob pods | generation pods -> grade -> aggregate -> join_contamination
+-> guard -> compare -> publish
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Asset, Metadata, Param, PokeReturnValue, TaskGroup, chain, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from checkpoint_eval import steps
+from checkpoint_eval.pods import shard_pods
+
+TAGS = frozenset(
+    {"checkpoint-eval", "watch", "health", "selection", "release", "determinism", "contamination", "maintenance"}
+)
+OWNER = "checkpoint-eval"
+
+# Others may schedule on this; nothing here depends on it.
+EVALUATIONS = Asset(name="checkpoint_eval_evaluations", uri="checkpoint-eval://evaluations")
+
+POOLS = {"logprob": "logprob_pods", "generation": "generation_pods"}
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """The library's errors as Airflow's: InfraError is retried, everything a person must act on is not."""
+    from eval_tasks.errors import EvalError, InfraError
+
+    try:
+        yield
+    except InfraError:
+        raise
+    except EvalError as error:
+        raise AirflowFailException(f"{type(error).__name__}: {error}") from error
+
+
+def common_params(tier: str) -> dict[str, Param]:
+    """The parameters of a tier's DAG: what the watcher passes, and what the form of a release asks for."""
+    checkpoint = {
+        "checkpoint_uri": Param(
+            "", type="string", title="Checkpoint", description="Folder of the candidate checkpoint (any fsspec URI)."
+        ),
+        "training_run": Param("adhoc", type="string", title="Training run", pattern=r"^[a-z0-9][a-z0-9._-]*$"),
+        "step": Param(None, type=["integer", "null"], title="Step", description="Empty: the last number in the name."),
+    }
+    question = {
+        "suite": Param("", type="string", title="Suite", description="NAME or NAME@VERSION of a registered suite."),
+        "baseline": Param(
+            "none",
+            type="string",
+            title="Baseline",
+            description="A checkpoint folder (evaluated too if it was not), a run id, `previous`, `first` or `none`.",
+        ),
+        "rule": Param(
+            None,
+            type=["string", "null"],
+            title="Decision rule",
+            description="Name of a rule registered before this run; without one the comparison is exploratory.",
+        ),
+        "environment": Param(
+            None, type=["string", "null"], title="Environment", description="Empty: the first live one."
+        ),
+    }
+    if tier != "release":
+        return {**checkpoint, **question, "landing_id": Param("", type="string", title="Landing")}
+    arms = {
+        "seeds": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Further seeds",
+            description="Checkpoints of the same recipe trained with other seeds, one folder a line.",
+        ),
+        "notes": Param("", type="string", title="Notes", format="multiline", description="Shown on the report."),
+    }
+    return {**checkpoint, **question, **arms}
+
+
+def _step(**task_arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`@task`, with the library's errors mapped to Airflow's."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            with airflow_errors():
+                return function(*arguments, **keywords)
+
+        return task(doc_md=function.__doc__, **task_arguments)(call)
+
+    return decorate
+
+
+def _params() -> dict[str, Any]:
+    """The DAG run's parameters as plain values."""
+    return dict(get_current_context()["params"])
+
+
+@task.sensor(task_id="gate", poke_interval=30, timeout=14 * 24 * 3600, mode="reschedule", retries=5)
+def gate() -> PokeReturnValue:
+    """Hold while a block stands on the environment; a waiting run takes no worker slot."""
+    with airflow_errors():
+        is_open, reason = steps.gate(_params())
+    print(reason)  # noqa: T201
+    return PokeReturnValue(is_done=is_open, xcom_value=reason)
+
+
+@_step()
+def resolve() -> list[steps.Arm]:
+    """Validate and hash the checkpoints; a broken one ends here, with its reason, and raises an alert."""
+    return steps.resolve(_params())
+
+
+@_step()
+def plan(arms: list[steps.Arm]) -> list[steps.PlannedRun]:
+    """Cut the suite into shards for every arm. The same request is the same run, so nothing is done twice."""
+    return steps.plan(_params(), arms)
+
+
+@_step()
+def pods(planned: list[steps.PlannedRun], group: str, tier: str) -> list[dict[str, Any]]:
+    """The pods of this group that still have work: one per shard."""
+    return steps.pods(planned, group, tier)
+
+
+@_step(trigger_rule="none_failed")
+def grade(planned: list[steps.PlannedRun]) -> list[str]:
+    """Close the runs and score their rows. Missing rows make a run incomplete, whatever its tasks said."""
+    return steps.grade(planned)
+
+
+@_step()
+def aggregate(run_ids: list[str]) -> list[str]:
+    """Scores to measurements: score, n, se, ci95."""
+    return steps.aggregate(run_ids)
+
+
+@_step()
+def join_contamination(run_ids: list[str]) -> list[str]:
+    """Each number gets its decontaminated companion, or the words `never checked`."""
+    return steps.join_contamination(run_ids)
+
+
+@_step()
+def guard(run_ids: list[str]) -> list[str]:
+    """Quarantine implausible numbers, with five raw outputs and one alert each."""
+    return steps.guard(run_ids)
+
+
+@_step()
+def compare(planned: list[steps.PlannedRun]) -> str | None:
+    """Paired comparison of the candidate with its baseline, under the registered rule."""
+    return steps.compare(_params(), planned)
+
+
+@_step(outlets=[EVALUATIONS])
+def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> Any:
+    """Write the reports, print the scorecard, tell others by an asset event."""
+    uris = steps.publish(_params(), planned, comparison_id)
+    yield Metadata(EVALUATIONS, extra={"runs": [run["run_id"] for run in planned], "reports": uris})
+
+
+def _pod_group(planned: Any, group: str, tier: str) -> TaskGroup:
+    """`<group>.pods` lists the shards, `<group>.run_shard` is one deferrable pod for each."""
+    with TaskGroup(group_id=group, tooltip=f"{group} pods, one per shard") as pod_group:
+        shard_pods(task_id="run_shard", pool=POOLS[group]).expand_kwargs(pods(planned, group, tier))
+    return pod_group
+
+
+def _approval() -> ApprovalOperator:
+    """A person looks at what will be run, and says yes, before any pod starts."""
+    return ApprovalOperator(
+        task_id="approve",
+        subject="Release evaluation of {{ params.checkpoint_uri }}",
+        body=(
+            "**Suite** {{ params.suite }}  **Baseline** {{ params.baseline }}  **Rule** {{ params.rule }}\n\n"
+            "{{ params.notes }}\n\nThe plan is in the XCom of task `plan`. Approving starts the pods."
+        ),
+        ignore_downstream_trigger_rules=True,
+    )
+
+
+def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
+    """The DAG `evaluate_<tier>`. Runs wait at `gate` without a worker slot; `release` also waits for an approval."""
+    with DAG(
+        dag_id=f"evaluate_{tier}",
+        description=f"Evaluate one checkpoint in the {tier} tier.",
+        schedule=None,
+        catchup=False,
+        max_active_runs=4,
+        tags=["checkpoint-eval", tier],
+        doc_md=doc_md,
+        params=common_params(tier),
+        default_args={
+            "owner": OWNER,
+            "retries": 2,
+            "retry_delay": timedelta(seconds=15),
+            "retry_exponential_backoff": True,
+            "max_retry_delay": timedelta(minutes=10),
+        },
+    ) as dag:
+        arms = resolve()
+        planned = plan(arms)
+        groups = [_pod_group(planned, group, tier) for group in POOLS]
+        run_ids = grade(planned)
+        comparison_id = compare(planned)
+        approval = [_approval()] if tier == "release" else []
+        guarded = guard(join_contamination(aggregate(run_ids)))
+        chain(gate(), arms, planned, *approval, groups, run_ids)
+        chain(guarded, comparison_id)
+        publish(planned, comparison_id)
+    return dag

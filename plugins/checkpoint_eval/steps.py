@@ -1,0 +1,269 @@
+"""What each task of the evaluation flow does: ids and URIs in, ids and URIs out, one call into the library each.
+
+Knows the library and the shape of the flow's parameters, not Airflow: everything here runs in a plain test. Imports of
+the library are inside the functions, since DAG files are parsed with this module loaded.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from eval_tasks.records import Run
+    from eval_tasks.store import Store
+
+
+class Arm(TypedDict):
+    """One checkpoint of an evaluation. `role`: candidate, seed (same recipe, other training seed) or baseline."""
+
+    role: str
+    checkpoint_id: str
+    checkpoint_uri: str
+
+
+class PlannedRun(TypedDict):
+    """One arm with its plan."""
+
+    role: str
+    run_id: str
+    plan_uri: str
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _store() -> Store:
+    from eval_tasks.settings import Settings
+    from eval_tasks.store import open_store
+
+    return open_store(Settings())
+
+
+def cache_dir() -> Path:
+    """Where remote checkpoints are kept by digest; local folders are read in place."""
+    from eval_tasks.settings import Settings
+
+    return Settings().home / "cache"
+
+
+def gate(params: dict[str, Any]) -> tuple[bool, str]:
+    """Whether evaluation may start in the wanted environment, and why."""
+    from eval_tasks.gate import gate as library_gate
+    from eval_tasks.settings import Settings, load_config
+
+    spec = load_config(Settings().config).environment(params.get("environment") or None)
+    result = library_gate(_store(), environment=spec.name)
+    return result.open, result.reason
+
+
+def resolve(params: dict[str, Any]) -> list[Arm]:
+    """Validate and hash the candidate, further seeds of its recipe, and a baseline that is named as a checkpoint."""
+    from eval_tasks.digests import digest_parts, short_id
+    from eval_tasks.errors import CheckpointError
+    from eval_tasks.records import Alert
+    from eval_tasks.resolve import resolve as library_resolve
+
+    store = _store()
+    wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"))]
+    wanted += [
+        ("seed", uri, f"{params['training_run']}-seed-{n}", None) for n, uri in enumerate(params.get("seeds") or (), 1)
+    ]
+    baseline = params.get("baseline") or "none"
+    if "/" in baseline:
+        wanted.append(("baseline", baseline, f"{params['training_run']}-baseline", None))
+    arms: list[Arm] = []
+    for role, uri, training_run, step in wanted:
+        try:
+            checkpoint = library_resolve(
+                store,
+                checkpoint_uri=uri,
+                training_run=training_run,
+                step=step,
+                corpora=tuple(params.get("corpora") or ()),
+            )
+        except CheckpointError as error:
+            store.catalog.raise_alert(
+                Alert(
+                    alert_id=short_id(digest_parts(["corrupt_checkpoint", uri, error.reason])),
+                    kind="corrupt_checkpoint",
+                    title=f"checkpoint {uri} cannot be evaluated: {error.reason}",
+                    body=str(error),
+                    training_run=training_run,
+                    created_at=_now(),
+                )
+            )
+            raise
+        arms.append(Arm(role=role, checkpoint_id=checkpoint.checkpoint_id, checkpoint_uri=uri))
+    return arms
+
+
+def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
+    """Plan the suite on every arm. The same request is the same run: an arm evaluated before has nothing left to do."""
+    from dataclasses import replace
+
+    from eval_tasks.plan import plan as library_plan
+    from eval_tasks.plan import plan_uri
+
+    from eval_tasks.checkpoint import fetch
+    from eval_tasks.records import EngineConfig
+    from eval_tasks.settings import Settings, load_config
+
+    store = _store()
+    config = load_config(Settings().config)
+    spec = config.environment(params.get("environment") or None)
+    planned: list[PlannedRun] = []
+    for arm in arms:
+        checkpoint = replace(store.catalog.checkpoint(arm["checkpoint_id"]), uri=arm["checkpoint_uri"])
+        if arm["role"] == "candidate":
+            checkpoint = replace(checkpoint, training_run=params["training_run"])
+            if params.get("step") is not None:
+                checkpoint = replace(checkpoint, step=params["step"])
+        made = library_plan(
+            store,
+            checkpoint=checkpoint,
+            checkpoint_dir=fetch(checkpoint, cache_dir()),
+            suite=params["suite"],
+            environment=spec,
+            limits=config.limits,
+            engine=EngineConfig(device=spec.device, dtype=spec.dtype, prefix="shared"),
+            seed=int(params.get("seed") or 0),
+            now=_now(),
+        )
+        planned.append(PlannedRun(role=arm["role"], run_id=made.run_id, plan_uri=plan_uri(store, made)))
+    return planned
+
+
+def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any]]:
+    """Arguments of one pod per shard of `group`, over all runs that are not closed yet."""
+    from checkpoint_eval.pods import shard_pod_kwargs
+    from eval_tasks.settings import Settings, load_config
+
+    store = _store()
+    settings = Settings()
+    config = load_config(settings.config)
+    wanted: list[dict[str, Any]] = []
+    for run in planned:
+        if store.responses.is_closed(run["run_id"]):
+            continue
+        plan = store.plan(run["plan_uri"])
+        shards = [shard.shard for shard in plan.shards if shard.group == group]
+        wanted += shard_pod_kwargs(
+            plan_uri=run["plan_uri"],
+            run_id=run["run_id"],
+            shards=shards,
+            group=group,
+            tier=tier,
+            environment=config.environment(plan.environment),
+            limits=config.limits,
+            settings=settings,
+        )
+    return wanted
+
+
+def grade(planned: list[PlannedRun]) -> list[str]:
+    """Close and score each run; the run ids."""
+    from eval_tasks.grade import grade as library_grade
+
+    store = _store()
+    return [library_grade(store, run_id=run["run_id"]).run_id for run in planned]
+
+
+def aggregate(run_ids: list[str]) -> list[str]:
+    """Measurements with error bars for each run; the run ids."""
+    from eval_tasks.aggregate import aggregate as library_aggregate
+
+    store = _store()
+    for run_id in run_ids:
+        library_aggregate(store, run_id)
+    return run_ids
+
+
+def join_contamination(run_ids: list[str]) -> list[str]:
+    """Decontaminated companions for each run; the run ids."""
+    from eval_tasks.join_contamination import join_contamination as library_join
+
+    store = _store()
+    for run_id in run_ids:
+        report = library_join(store, run_id=run_id)
+        print(f"run {run_id}: checked {list(report.checked)}, never checked {list(report.never_checked)}")  # noqa: T201
+    return run_ids
+
+
+def guard(run_ids: list[str]) -> list[str]:
+    """Check each run's rows and numbers and quarantine what is implausible; the run ids."""
+    from eval_tasks.guard import guard as library_guard
+
+    store = _store()
+    for run_id in run_ids:
+        report = library_guard(store, run_id=run_id, now=_now())
+        for check, outcome in report.checks.items():
+            print(f"run {run_id}: {check}: {outcome}")  # noqa: T201
+    return run_ids
+
+
+def compare(params: dict[str, Any], planned: list[PlannedRun]) -> str | None:
+    """Compare the candidate with its baseline under the registered rule; the comparison id, or None without a baseline."""
+    from eval_tasks.compare import compare as library_compare
+
+    store = _store()
+    candidate = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
+    named = [run["run_id"] for run in planned if run["role"] == "baseline"]
+    baseline = (
+        store.catalog.run(named[0]) if named else find_baseline(store, candidate, params.get("baseline") or "none")
+    )
+    if baseline is None:
+        print(f"run {candidate.run_id}: no baseline (policy {params.get('baseline')!r}), nothing to compare")  # noqa: T201
+        return None
+    rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
+    comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
+    print(f"{comparison.verdict or 'no verdict'}: {comparison.reason}")  # noqa: T201
+    return comparison.comparison_id
+
+
+def find_baseline(store: Store, run: Run, policy: str) -> Run | None:
+    """The run that `policy` names for `run`.
+
+    ``none``; ``previous`` or ``first``: the nearest, or the earliest, closed run of the same training run, suite and
+    environment at a lower step; anything else is a run id or its beginning.
+    """
+    if policy == "none":
+        return None
+    if policy not in ("previous", "first"):
+        return store.catalog.run(policy)
+    earlier = [
+        other
+        for other in store.catalog.runs(training_run=run.training_run, suite=run.request.suite, status="closed")
+        if other.step < run.step
+        and other.request.suite_id == run.request.suite_id
+        and other.environment == run.environment
+        and other.repeat == 0
+    ]
+    if not earlier:
+        return None
+    pick = max if policy == "previous" else min
+    return pick(earlier, key=lambda other: (other.step, other.run_id))
+
+
+def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: str | None) -> dict[str, str]:
+    """Write each run's report; the candidate's shows the comparison. Returns report URIs by role."""
+    from eval_tasks.publish import publish as library_publish
+
+    store = _store()
+    uris: dict[str, str] = {}
+    for number, run in enumerate(planned):
+        published = library_publish(
+            store,
+            run_id=run["run_id"],
+            comparison_id=comparison_id if run["role"] == "candidate" else None,
+            now=_now(),
+            notes=str(params.get("notes") or ""),
+        )
+        print(published.terminal)  # noqa: T201
+        uris[run["role"] if run["role"] != "seed" else f"seed-{number}"] = published.html_uri
+    for alert in store.catalog.alerts():
+        if alert.run_id in {run["run_id"] for run in planned}:
+            print(f"ALERT {alert.title}\n{alert.body}")  # noqa: T201
+    return uris
