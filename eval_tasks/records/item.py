@@ -33,7 +33,8 @@ class Request:
     ``generation``: `stops` (text, cut before them) and `max_tokens`. `shared_prefix_tokens` is how many leading tokens
     of `prompt_ids` the item has in common with its neighbours in the plan (a hint: it never changes a number).
     `problem` names why an item cannot be scored (``empty_continuation`` ...): it becomes ``invalid`` without running.
-    `prompt_digest` is the digest of (prompt_ids, continuations, stops, max_tokens).
+    `prompt_digest` is the digest of (prompt_ids, continuations, stops, max_tokens). `boundary_merge`: the tokenizer
+    merged the context's end with a choice's beginning, so the split stands where all choices still agree.
     """
 
     benchmark_id: str
@@ -50,6 +51,7 @@ class Request:
     problem: str = ""
     shared_prefix_tokens: int = 0
     n_bytes: int = 0
+    boundary_merge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
