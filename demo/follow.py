@@ -1,0 +1,150 @@
+"""Watch an embedded installation evaluate checkpoints, and tell what happens line by line. Used by demo.py and real.py."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkpoint_eval.embedded import Endpoint
+from eval_tasks.publish import build_view
+from eval_tasks.records import Run
+from eval_tasks.report import terminal_text
+from eval_tasks.report.numbers import amount, interval
+from eval_tasks.settings import Settings
+from eval_tasks.store import Store, open_store
+
+DAGS = ("evaluate_health", "evaluate_selection")
+
+
+class EvaluationFailedError(RuntimeError):
+    """A DAG run failed, or the evaluations took too long."""
+
+
+class AirflowClient:
+    """The few calls of Airflow's public API that a follower needs."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._token = ""
+
+    def _call(self, path: str, body: object = None) -> Any:
+        request = urllib.request.Request(  # noqa: S310
+            self._endpoint.url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def dag_runs(self, dag_id: str) -> dict[str, str]:
+        """State of every run of a DAG, by run id."""
+        if not self._token:
+            credentials = {"username": self._endpoint.user, "password": self._endpoint.password}
+            self._token = self._call("/auth/token", credentials)["access_token"]
+        runs = self._call(f"/api/v2/dags/{dag_id}/dagRuns?limit=1000")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in runs}
+
+
+@dataclass
+class Follower:
+    """Prints each new landing, run and verdict once. `tell` prints one line."""
+
+    home: Path
+    endpoint: Endpoint
+    training_run: str
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.store: Store = open_store(Settings(home=self.home))
+        self._airflow = AirflowClient(self.endpoint)
+        self._told: set[str] = set()
+
+    def say(self, text: str) -> None:
+        """One line with the seconds since the start."""
+        print(f"[{time.monotonic() - self.started:5.0f} s] {text}", flush=True)
+
+    def tell(self, key: str, text: str) -> None:
+        """`say`, once for each key."""
+        if key not in self._told:
+            self._told.add(key)
+            self.say(text)
+
+    def follow(self, wanted: dict[str, int], *, timeout_seconds: float) -> None:
+        """Until `wanted[dag_id]` runs of each DAG have succeeded. Raises EvaluationFailedError on a failed one."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self._tell_landings()
+            self._tell_runs()
+            states = self._states()
+            for dag_id, runs in states.items():
+                for run_id, state in runs.items():
+                    if state == "failed":
+                        raise EvaluationFailedError(
+                            f"{dag_id} run {run_id} failed: open it in {self.endpoint.url}/dags/{dag_id}/runs/{run_id}"
+                        )
+            done = {dag_id: sum(state == "success" for state in runs.values()) for dag_id, runs in states.items()}
+            if all(done.get(dag_id, 0) >= n for dag_id, n in wanted.items()):
+                self._tell_runs()
+                return
+            if time.monotonic() > deadline:
+                raise EvaluationFailedError(
+                    f"not finished after {timeout_seconds:.0f} s: {done} of {wanted}; logs are in {self.home / 'logs'}"
+                )
+            time.sleep(2)
+
+    def _states(self) -> dict[str, dict[str, str]]:
+        try:
+            return {dag_id: self._airflow.dag_runs(dag_id) for dag_id in DAGS}
+        except (urllib.error.URLError, OSError):
+            return {}
+
+    def _tell_landings(self) -> None:
+        for row in self.store.catalog.landings(training_run=self.training_run):
+            step = row.landing.step
+            if row.state == "dispatched":
+                tiers = " and ".join(run.split("__")[0] for run in row.dag_runs)
+                self.tell(f"{row.landing.landing_id}", f"step {step} has landed: {tiers} evaluation started")
+            elif row.state == "broken":
+                self.tell(f"{row.landing.landing_id}!", f"step {step} is broken: {row.reason}")
+
+    def _tell_runs(self) -> None:
+        for run in self.store.catalog.runs(training_run=self.training_run):
+            counts = self.store.queue.counts(run.run_id)
+            done, total = counts.get("done", 0), sum(counts.values())
+            name = f"step {run.step} {run.tier}"
+            if run.status == "running" and total:
+                tenth = 4 * done // total
+                self.tell(f"{run.run_id} {tenth}", f"{name}: {done} of {total} items")
+            if run.status == "closed" and self.store.catalog.reports(run.run_id):
+                self.tell(f"{run.run_id} closed", f"{name}: {self._scores(run)}")
+                for comparison in self.store.catalog.comparisons(run.run_id):
+                    if comparison.run_a == run.run_id and comparison.verdict:
+                        words = f"{name} against {comparison.label_b}: {comparison.verdict}"
+                        self.tell(comparison.comparison_id, words)
+
+    def _scores(self, run: Run) -> str:
+        return "; ".join(
+            f"{m.benchmark} {m.metric} {amount(m.score, m.unit)} {interval(m.ci95, m.unit)}"
+            + (" QUARANTINED" if m.quarantined else "")
+            for m in self.store.catalog.measurements(run.run_id)
+            if m.primary
+        )
+
+    def final_report(self, tier: str) -> tuple[str, Path]:
+        """Terminal report and HTML path of the last run of a tier, with its comparison."""
+        last = max(
+            self.store.catalog.runs(training_run=self.training_run, tier=tier, status="closed"),
+            key=lambda run: run.step,
+        )
+        comparisons = [c for c in self.store.catalog.comparisons(last.run_id) if c.run_a == last.run_id]
+        comparison_id = comparisons[-1].comparison_id if comparisons else None
+        view = build_view(self.store, run_id=last.run_id, comparison_id=comparison_id)
+        html = next(r for r in self.store.catalog.reports(last.run_id) if r.format == "html")
+        path = self.home / f"report-{tier}-step-{last.step}.html"
+        path.write_bytes(self.store.blobs.get(html.blob))
+        return terminal_text(view, width=110), path

@@ -1,0 +1,127 @@
+"""A `ReportView` in, one self-contained HTML file out: no script, no outside host, the same bytes for the same view."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from eval_tasks.records import Excursion, GuardReport
+from eval_tasks.report import figures, sentences, tables
+from eval_tasks.report.text import clean, excerpt
+from eval_tasks.report.view import ReportView
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SAMPLES_BUDGET = 120_000  # characters of raw outputs on the whole page
+_LONGEST_EXCERPT = 1_500
+_LONGEST_TEXT = 2_000
+_MOST_EXCURSIONS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One raw output, shortened to what fits the page."""
+
+    item_id: str
+    status: str
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownExcursion:
+    """An excursion with its shortened samples."""
+
+    excursion: Excursion
+    samples: tuple[Sample, ...]
+
+
+def report_html(view: ReportView) -> str:
+    """The report as one HTML document."""
+    comparison, guard = view.comparison, view.guard
+    context: dict[str, Any] = {
+        "view": view,
+        "title": sentences.title(view),
+        "verdict": sentences.verdict(comparison) if comparison else "",
+        "evidence": sentences.exploratory(comparison) if comparison else "",
+        "chance": sentences.chance(comparison) if comparison else "",
+        "not_claimed": sentences.not_claimed(view),
+        "score_figures": figures.score_figures(view),
+        "forest_figures": figures.forest_figures(comparison) if comparison else [],
+        "scores": tables.scorecard(view.measurements, "Scores in points unless the metric names another unit"),
+        "baseline_scores": tables.scorecard(view.baseline_measurements, "Scores of the baseline, B", "baseline-scores"),
+        "companions": tables.companions(view.measurements),
+        "tests": tables.tests(comparison) if comparison else None,
+        "clean_tests": tables.clean_tests(comparison) if comparison else None,
+        "variances": _pairs("variances", "Sources of variance", comparison.sources_of_variance if comparison else {}),
+        "resolution": tables.resolution(view),
+        "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),
+        "excursions": _excursions(guard) if guard else (),
+        "n_excursions_left_out": max(0, len(guard.excursions) - _MOST_EXCURSIONS) if guard else 0,
+        "how": tables.how_run(view),
+        "environment": _pairs(
+            "environment", "Hardware and software", view.environment.components if view.environment else {}
+        ),
+        "identity": tables.identity(view),
+    }
+    return _environment().get_template("report.html.j2").render(context)
+
+
+def _pairs(name: str, caption: str, values: Any) -> tables.Table | None:
+    ordered = {key: values[key] for key in sorted(values)}
+    return tables.pairs(name, caption, ordered, "Name") if ordered else None
+
+
+def _excursions(guard: GuardReport) -> tuple[ShownExcursion, ...]:
+    shown = guard.excursions[:_MOST_EXCURSIONS]
+    n_texts = 3 * sum(len(excursion.samples) for excursion in shown) or 1
+    limit = min(_LONGEST_EXCERPT, max(120, _SAMPLES_BUDGET // n_texts))
+    return tuple(
+        ShownExcursion(
+            excursion=excursion,
+            samples=tuple(
+                Sample(
+                    item_id=sample.item_id,
+                    status=sample.status,
+                    parts=(
+                        ("Prompt (end)", excerpt(sample.prompt_tail, limit)),
+                        ("Output", excerpt(sample.output, limit)),
+                        ("Extracted", "nothing" if sample.extracted is None else excerpt(sample.extracted, limit)),
+                        ("Gold", excerpt(sample.gold, limit)),
+                    ),
+                )
+                for sample in excursion.samples
+            ),
+        )
+        for excursion in shown
+    )
+
+
+def _shown(value: Any) -> Any:
+    """Every value that the template prints passes here: made safe, and cut where it has no business being long."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return excerpt(value, _LONGEST_TEXT) if len(value) > _LONGEST_TEXT else clean(value)
+    return value
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["drawn"] = _drawn
+    return environment
+
+
+def _drawn(figure: figures.Figure) -> Markup:
+    """The figure's own SVG, which matplotlib wrote and escaped."""
+    return Markup(figure.svg)  # noqa: S704

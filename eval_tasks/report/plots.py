@@ -1,0 +1,161 @@
+"""Rows of points and intervals in, inline SVG out, by matplotlib. Knows no record and rounds nothing.
+
+The same rows give the same bytes: fixed hash salt, no date, ids prefixed with the figure's name. Marks differ by shape
+and fill, never by colour alone. Colours are CSS variables of the page, so that one figure serves light and dark; text
+stays text, so that it scales, can be copied and costs few bytes. A label stands above its interval, which leaves the
+whole width to the axis on a phone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Stand-ins that matplotlib takes for colours; each becomes a CSS value in the SVG.
+_INK, _MARK, _FAINT, _BAND, _PAPER = "#010101", "#020202", "#030303", "#040404", "#050505"
+_CSS = {
+    _INK: "currentColor",
+    _MARK: "var(--mark)",
+    _FAINT: "var(--line)",
+    _BAND: "var(--band)",
+    _PAPER: "var(--paper)",
+}
+_WIDTH_INCHES = 5.4
+_ROW_INCHES = 0.5
+_FRAME_INCHES = 0.62
+_FONT_POINTS = 10.5
+
+Shape = Literal["filled", "hollow", "cross"]
+_MARKERS: dict[Shape, str] = {"filled": "s", "hollow": "o", "cross": "x"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point with its interval, in display units. `offset` in rows: a companion lies a little below its score."""
+
+    point: float
+    ends: tuple[float, float] | None
+    shape: Shape
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotRow:
+    """One line of a figure: label on the left, value in words on the right, marks, and a reference tick or none."""
+
+    label: str
+    value: str
+    marks: tuple[Mark, ...]
+    reference: float | None = None
+
+
+def interval_figure(
+    rows: Sequence[PlotRow], *, name: str, axis_label: str, zero: bool = False, margin: float = 0.0
+) -> str:
+    """The rows from top to bottom as an `<svg>` element; `zero` draws the line of no difference and the margin band."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: dict[Any, Any] = {
+        "svg.hashsalt": name,
+        "svg.fonttype": "none",
+        "font.family": "sans-serif",
+        "font.size": _FONT_POINTS,
+        "text.parse_math": False,
+        "axes.unicode_minus": False,
+    }
+    with mpl.rc_context({**mpl.rcParamsDefault, **style}), warnings.catch_warnings():
+        # Layout measures text in matplotlib's own font, which lacks some scripts; the browser draws with its own.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        height = _ROW_INCHES * len(rows) + _FRAME_INCHES
+        figure = Figure(figsize=(_WIDTH_INCHES, height), facecolor="none")
+        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.58 / height), facecolor="none")
+        reach = max(margin, 0.0)
+        _draw_frame(axes, rows, axis_label, always_in=(-reach, reach) if zero else ())
+        if zero:
+            _draw_zero(axes, reach)
+        for i, row in enumerate(rows):
+            _draw_row(axes, -float(i), row)
+        return _inline_svg(figure, name)
+
+
+def _draw_frame(axes: Axes, rows: Sequence[PlotRow], axis_label: str, always_in: Sequence[float]) -> None:
+    low, high = _limits(rows, always_in)
+    axes.set_xlim(low, high)
+    axes.set_ylim(-len(rows) + 0.5, 0.62)
+    axes.set_yticks([])
+    axes.locator_params(axis="x", nbins=6)
+    axes.tick_params(axis="x", colors=_INK, length=3, width=0.8)
+    axes.grid(axis="x", color=_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(axis_label, color=_INK, fontsize=_FONT_POINTS)
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_INK)
+
+
+def _limits(rows: Sequence[PlotRow], always_in: Sequence[float]) -> tuple[float, float]:
+    values = list(always_in)
+    values += [end for row in rows for mark in row.marks for end in (mark.point, *(mark.ends or ()))]
+    values += [row.reference for row in rows if row.reference is not None]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = 0.04 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def _draw_zero(axes: Axes, reach: float) -> None:
+    if reach:
+        axes.axvspan(-reach, reach, facecolor=_BAND, edgecolor=_INK, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0.5)
+    axes.axvline(0.0, color=_INK, linewidth=1.2, zorder=0.9)
+
+
+def _draw_row(axes: Axes, y: float, row: PlotRow) -> None:
+    beside = axes.get_yaxis_transform()
+    axes.text(0.0, y + 0.12, row.label, transform=beside, color=_INK, va="bottom", ha="left", fontsize=_FONT_POINTS)
+    axes.text(1.0, y + 0.12, row.value, transform=beside, color=_INK, va="bottom", ha="right", fontsize=_FONT_POINTS)
+    if row.reference is not None:
+        axes.plot([row.reference] * 2, [y - 0.2, y + 0.12], color=_INK, linewidth=1.2, linestyle=(0, (1.5, 1.5)))
+    for mark in row.marks:
+        at = y - mark.offset
+        if mark.ends is not None:
+            dash: Any = "solid" if mark.shape == "filled" else (0, (4, 2))
+            axes.plot(mark.ends, [at, at], color=_MARK, linewidth=1.8, linestyle=dash, solid_capstyle="butt")
+            axes.plot(mark.ends, [at, at], color=_MARK, linestyle="none", marker="|", markersize=7, markeredgewidth=1.4)
+        axes.plot(
+            [mark.point],
+            [at],
+            linestyle="none",
+            marker=_MARKERS[mark.shape],
+            markersize=6.5,
+            markerfacecolor=_PAPER if mark.shape == "hollow" else _MARK,
+            markeredgecolor=_MARK,
+            markeredgewidth=1.6,
+        )
+
+
+def _inline_svg(figure: Figure, name: str) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href=")#', rf"\1#{name}-", svg)
+    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
+    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", svg)
+    for stand_in, css in _CSS.items():
+        svg = svg.replace(stand_in, css)
+    view_box = re.search(r'viewBox="[^"]*"', svg)
+    assert view_box is not None
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {view_box.group()} aria-hidden="true" focusable="false">'
+    svg = re.sub(r"<svg[^>]*>", head, svg, count=1)
+    svg = svg.replace('xlink:href="', 'href="')
+    return "\n".join(line.rstrip() for line in svg.splitlines())

@@ -1,0 +1,158 @@
+"""A `ReportView` in, the sentences that every rendering says alike out: title, verdict, limits, what is not claimed."""
+
+from __future__ import annotations
+
+import math
+
+from eval_tasks.records import Comparison, Measurement, PairedTest, Run
+from eval_tasks.report.numbers import amount, change, count, counts_in_words, decimal, interval, share, unit_name
+from eval_tasks.report.view import ReportView
+
+# z(0.975) + z(0.80): a difference of this many standard errors is found with 80 % power at alpha 0.05, two-sided.
+_DETECTABLE_ERRORS = 2.8016
+
+_NOT_CLAIMED = {
+    "health": (
+        "This is a health report: it answers whether the training run is alive. It finds large effects (divergence, a "
+        "broken tokenizer or data set, a domain that was forgotten) and is not a progress curve: small differences "
+        "from one checkpoint to the next are not evidence of progress.",
+    ),
+    "selection": (
+        "A selection report compares checkpoints on the items of its suite. It is not the number to publish: that is a "
+        "release evaluation's.",
+    ),
+    "release": ("A release report speaks of this checkpoint on these benchmark versions, in this environment.",),
+}
+_NEVER_CLAIMED = (
+    "There is no overall score: benchmarks are not averaged unless a rule registered beforehand says so.",
+)
+
+
+def title(view: ReportView) -> str:
+    """What the report is about, in one line."""
+    if view.run is not None:
+        return f"{view.run.tier} evaluation of {checkpoint_name(view.run)}"
+    assert view.comparison is not None
+    return f"comparison of {view.comparison.label_a} with {view.comparison.label_b}"
+
+
+def checkpoint_name(run: Run) -> str:
+    """A checkpoint as people call it: training run and step, else the head of its id."""
+    return (
+        f"{run.training_run} step {run.step:,}" if run.training_run else f"checkpoint {run.request.checkpoint_id[:12]}"
+    )
+
+
+def verdict(comparison: Comparison) -> str:
+    """The verdict in one sentence, with its reason."""
+    a, b = f"A ({comparison.label_a})", f"B ({comparison.label_b})"
+    said = {
+        "A better": f"A better: {a} is better than {b}",
+        "B better": f"B better: {b} is better than {a}",
+        "INDISTINGUISHABLE": f"INDISTINGUISHABLE: {a} and {b}" + _why_not(comparison.inconclusive),
+        None: f"No overall verdict on {a} and {b}",
+    }[comparison.verdict]
+    reason = f" — {comparison.reason.rstrip('.')}" if comparison.reason else ""
+    return f"{said}{reason}."
+
+
+def _why_not(inconclusive: str) -> str:
+    return {
+        "EQUIVALENT": " are EQUIVALENT within the margin",
+        "UNDERPOWERED": " cannot be told apart with these data (UNDERPOWERED)",
+    }.get(inconclusive, " cannot be told apart")
+
+
+def exploratory(comparison: Comparison) -> str:
+    """What kind of evidence the comparison is."""
+    if comparison.rule is None:
+        return "Exploratory: no decision rule was registered, so nothing here decides between the two."
+    if comparison.exploratory:
+        return (
+            f"Exploratory: decision rule {comparison.rule.name} was not registered before the run started, so its "
+            "outcome is a suggestion to be confirmed on new data."
+        )
+    return (
+        f"Decided by rule {comparison.rule.name} ({comparison.rule.kind.replace('_', ' ')}), registered "
+        f"{comparison.rule.registered_at or 'before the run'}; benchmarks that are not part of it are exploratory."
+    )
+
+
+def chance(comparison: Comparison) -> str:
+    """How many benchmarks would look different by chance alone."""
+    tested = sum(test.p is not None for test in comparison.tests)
+    moved = sum(test.p is not None and test.p <= comparison.alpha for test in comparison.tests)
+    return (
+        f"{tested} of {len(comparison.tests)} benchmarks tested. If nothing had changed, "
+        f"{decimal(comparison.n_expected_by_chance)} of them would be expected at p <= {comparison.alpha:g} by chance "
+        f"(at most {decimal(comparison.alpha * tested)}, since discrete tests attain less); {moved} "
+        f"{'is' if moved == 1 else 'are'}. q is p adjusted by Benjamini-Hochberg over the tested benchmarks; where "
+        "benchmarks are correlated the expected number holds, but its spread is wider."
+    )
+
+
+def call(test: PairedTest) -> str:
+    """One benchmark's verdict in a table cell."""
+    if test.not_tested:
+        return f"not tested: {test.not_tested}"
+    return f"{test.verdict} ({test.inconclusive})" if test.inconclusive else test.verdict
+
+
+def resolvable(measurement: Measurement) -> float | None:
+    """Smallest true difference that two independent samples with this standard error find with 80 % power."""
+    if measurement.se is None or not math.isfinite(measurement.se) or measurement.se <= 0:
+        return None
+    return _DETECTABLE_ERRORS * math.sqrt(2) * measurement.se
+
+
+def statuses(measurement: Measurement) -> str:
+    """Item statuses and flags that are not zero, in words."""
+    return counts_in_words(
+        {
+            "invalid": measurement.n_invalid,
+            "missing": measurement.n_missing,
+            "excluded": measurement.n_excluded,
+            "prompts cut": measurement.n_prompt_truncated,
+            "outputs cut": measurement.n_output_truncated,
+        }
+    )
+
+
+def companion(measurement: Measurement) -> str:
+    """The decontaminated companion in a few words, or that the items were never checked."""
+    clean = measurement.companion
+    if clean is None:
+        return measurement.contamination
+    flagged = f"{count(clean.n_contaminated)} flagged ({share(clean.n_contaminated, clean.n + clean.n_contaminated)})"
+    return f"{amount(clean.score, measurement.unit)} {interval(clean.ci95, measurement.unit)} n {count(clean.n)}, {flagged}"
+
+
+def score_name(measurement: Measurement) -> str:
+    """Metric with its unit where that is not points, and which way is better where it is down."""
+    unit = (
+        "" if measurement.unit == "fraction" or measurement.unit == measurement.metric else unit_name(measurement.unit)
+    )
+    notes = [part for part in (unit, "" if measurement.higher_is_better else "lower is better") if part]
+    return f"{measurement.metric} ({', '.join(notes)})" if notes else measurement.metric
+
+
+def effect(test: PairedTest) -> str:
+    """One test's difference in words, for text alternatives."""
+    if test.delta is None:
+        return f"{test.benchmark} {test.metric}: not tested"
+    ends = "" if test.ci95 is None else f", from {change(test.ci95[0], test.unit)} to {change(test.ci95[1], test.unit)}"
+    return f"{test.benchmark} {test.metric}: {change(test.delta, test.unit)} {unit_name(test.unit)}{ends}"
+
+
+def not_claimed(view: ReportView) -> tuple[str, ...]:
+    """What the reader must not take from the report."""
+    said = list(_NOT_CLAIMED[view.run.tier]) if view.run is not None else []
+    if view.run is not None and view.run.origin != "engine":
+        said.append(f"The rows of this run are {view.run.origin}: the engine's guarantees do not cover them.")
+    if any(m.companion is None for m in view.measurements):
+        said.append("Numbers marked 'never checked' may have their items in the training data.")
+    if any(m.quarantined for m in view.measurements):
+        said.append("Quarantined numbers are shown for diagnosis only: they are not compared and not published.")
+    if view.run is not None and view.run.status not in ("closed", "planned", "running"):
+        said.append(f"The run is {view.run.status}: {view.run.reason or 'not every row is there'}.")
+    return (*said, *_NEVER_CLAIMED)

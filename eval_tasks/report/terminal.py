@@ -1,0 +1,147 @@
+"""A `ReportView` in, a rich renderable or plain text out. Needs no colour to be understood; reads at 80 columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eval_tasks.records import Comparison, GuardReport, Measurement
+from eval_tasks.report import sentences
+from eval_tasks.report.numbers import (
+    ABSENT,
+    amount,
+    change,
+    change_interval,
+    count,
+    duration,
+    interval,
+    probability,
+)
+from eval_tasks.report.text import clean, one_line
+from eval_tasks.report.view import ReportView
+
+_NAME_LIMIT = 40
+
+
+def render_terminal(view: ReportView) -> RenderableType:
+    """The report as a rich renderable: scorecard, guard, comparison, verdict."""
+    parts: list[RenderableType] = [Text(clean(sentences.title(view)), style="bold")]
+    if view.run is not None:
+        parts.append(Text(f"run {view.run.run_id}  {view.run.status}  environment {clean(view.run.environment)}"))
+    if view.measurements:
+        parts += [Text(), _scorecard(view.measurements)]
+    if view.guard is not None:
+        parts += [Text(), *_guard(view.guard)]
+    if view.comparison is not None:
+        parts += [Text(), *_comparison(view.comparison)]
+    if view.shard_seconds:
+        parts.append(
+            Text(f"\n{len(view.shard_seconds)} shards, {duration(sum(view.shard_seconds.values()))} of compute")
+        )
+    parts += [Text(clean(note)) for note in view.notes]
+    parts += [Text(), *(Text(clean(sentence), style="dim") for sentence in sentences.not_claimed(view))]
+    if view.comparison is not None:
+        parts += [Text(), Text(clean(sentences.verdict(view.comparison)), style="bold")]
+    return Group(*parts)
+
+
+def terminal_text(view: ReportView, width: int = 100) -> str:
+    """The report as plain text without colour, at most `width` columns wide."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(render_terminal(view), markup=False, highlight=False)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _table(title: str, headings: Iterable[tuple[str, bool]]) -> Table:
+    """Two-line cells keep eight columns readable at 80 characters: names, intervals and q stand on the second line."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0), leading=0)
+    for heading, is_number in headings:
+        table.add_column(
+            heading,
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            min_width=None if is_number else 12,
+            overflow="fold",
+        )
+    return table
+
+
+def _cell(*lines: str) -> Text:
+    """Lines of cleaned text; an indent is kept."""
+    indented = ((line[: len(line) - len(line.lstrip(" "))], line) for line in lines if line)
+    return Text("\n".join(indent + one_line(line, 200) for indent, line in indented))
+
+
+def _name(name: str, metric: str) -> Text:
+    return _cell(one_line(name, _NAME_LIMIT), f"  {one_line(metric, _NAME_LIMIT)}")
+
+
+def _scorecard(measurements: tuple[Measurement, ...]) -> Table:
+    noted = any(sentences.statuses(m) or m.quarantined for m in measurements)
+    columns = [("benchmark\n  metric", False), ("score\nci95", True), ("n", True), ("clean companion", False)]
+    table = _table("Scores in points, with 95 % intervals", columns + ([("notes", False)] if noted else []))
+    for m in measurements:
+        quarantine = f"QUARANTINED: {m.quarantine_reason}" if m.quarantined else ""
+        cells = [
+            _name(f"{m.benchmark} {m.version}", sentences.score_name(m)),
+            _cell(amount(m.score, m.unit), interval(m.ci95, m.unit)),
+            _cell(count(m.n) if m.n == m.n_attempted else f"{count(m.n)} of {count(m.n_attempted)}"),
+            _cell(sentences.companion(m)),
+            _cell(quarantine, sentences.statuses(m)),
+        ]
+        table.add_row(*cells[: len(table.columns)])
+    return table
+
+
+def _guard(guard: GuardReport) -> list[RenderableType]:
+    if guard.passed:
+        return [Text(f"Guard: passed, {len(guard.checks)} checks")]
+    lines: list[RenderableType] = [Text(f"Guard: {_excursions(guard)}, quarantined", style="bold")]
+    for excursion in guard.excursions:
+        lines.append(
+            _cell(
+                f"  {excursion.benchmark} {excursion.metric} {excursion.check}: "
+                f"observed {excursion.observed}, expected {excursion.expected}"
+            )
+        )
+        for sample in excursion.samples:
+            lines.append(
+                _cell(
+                    f"    {sample.item_id}: output {one_line(sample.output, 60)!r}, gold {one_line(sample.gold, 30)!r}"
+                )
+            )
+    return lines
+
+
+def _excursions(guard: GuardReport) -> str:
+    return "1 excursion" if len(guard.excursions) == 1 else f"{len(guard.excursions)} excursions"
+
+
+def _comparison(comparison: Comparison) -> list[RenderableType]:
+    labels = (one_line(comparison.label_a, _NAME_LIMIT), one_line(comparison.label_b, _NAME_LIMIT))
+    table = _table(
+        f"A ({labels[0]}) minus B ({labels[1]}), paired by item",
+        [
+            ("benchmark\n  metric", False),
+            ("delta\nci95", True),
+            ("p\nq", True),
+            ("b/c", True),
+            ("MDE", True),
+            ("verdict", False),
+        ],
+    )
+    for test in comparison.tests:
+        table.add_row(
+            _name(test.benchmark, test.metric),
+            _cell(change(test.delta, test.unit), change_interval(test.ci95, test.unit)),
+            _cell(probability(test.p), probability(test.q)),
+            _cell(ABSENT if test.b is None else f"{count(test.b)}/{count(test.c)}"),
+            _cell(amount(test.mde, test.unit)),
+            _cell(sentences.call(test)),
+        )
+    return [table, Text(), Text(clean(sentences.chance(comparison))), Text(clean(sentences.exploratory(comparison)))]
