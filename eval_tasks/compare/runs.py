@@ -184,8 +184,8 @@ def _sources(a: Run, b: Run) -> dict[str, str]:
         sources["environment"] = "unknown: a run has no fingerprint"
     elif a.env_fingerprint != b.env_fingerprint:
         sources["environment"] = (
-            f"differs ({a.env_fingerprint} in A, {b.env_fingerprint} in B); its effect is not yet measured and not in the "
-            "intervals"
+            f"differs ({a.env_fingerprint} in A, {b.env_fingerprint} in B); its effect is not yet measured and not in "
+            "the intervals"
         )
     return sources
 

@@ -151,7 +151,8 @@ def rule_tests(rule: DecisionRule, tested: Sequence[Tested]) -> list[Tested]:
     for name in rule.components:
         if name not in by_name:
             raise UserError(
-                f"rule {rule.name!r} names benchmark {name!r}, which the two do not share; {did_you_mean(name, by_name)}"
+                f"rule {rule.name!r} names benchmark {name!r}, which the two runs do not share; "
+                f"{did_you_mean(name, by_name)}"
             )
     chosen = [by_name[name] for name in rule.components]
     for t in chosen:
