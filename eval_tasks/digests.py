@@ -7,7 +7,7 @@ cannot matter. Digests are 64 lower-case hex characters; `short_id` gives the 32
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import IO
+from typing import Protocol
 
 import rfc8785
 from blake3 import blake3
@@ -15,6 +15,14 @@ from blake3 import blake3
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 _CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class Readable(Protocol):
+    """Anything with a file's `read`."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        ...
 
 
 def digest_bytes(data: bytes | memoryview) -> str:
@@ -38,7 +46,7 @@ def canonical_json(value: object) -> bytes:
         raise ValueError(f"not a JSON value: {error}") from error
 
 
-def digest_stream(stream: IO[bytes]) -> tuple[str, int]:
+def digest_stream(stream: Readable) -> tuple[str, int]:
     """(blake3, size in bytes) of everything left in a binary stream, read in chunks."""
     hasher = blake3()
     size = 0

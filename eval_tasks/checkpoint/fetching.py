@@ -14,14 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from blake3 import blake3
-
-from eval_tasks.checkpoint.storage import Folder, storage_errors
+from eval_tasks.checkpoint.storage import Folder, Tap
 from eval_tasks.digests import digest_stream
 from eval_tasks.errors import CheckpointGoneError, DriftError, InfraError
 from eval_tasks.records import Checkpoint, CheckpointFile
-
-_CHUNK_BYTES = 8 * 1024 * 1024
 
 
 def fetch(checkpoint: Checkpoint, cache_dir: Path) -> Path:
@@ -54,26 +50,17 @@ def _copy(folder: Folder, checkpoint: Checkpoint, target: Path) -> Path:
     try:
         for file in checkpoint.files:
             with folder.open(file.path) as source:
-                found = _copy_stream(source, part / file.path)
+                found = _copy_stream(f"{folder.uri}/{file.path}", source, part / file.path)
             _expect(file, found, f"{folder.uri}/{file.path}", checkpoint)
         return _put_in_place(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _copy_stream(source: IO[bytes], target: Path) -> tuple[str, int]:
-    hasher, size = blake3(), 0
+def _copy_stream(what: str, source: IO[bytes], target: Path) -> tuple[str, int]:
     with _cache_errors(target), target.open("wb") as copy:
-        while chunk := _read(source):
-            hasher.update(chunk)
-            size += copy.write(chunk)
-    return hasher.hexdigest(), size
-
-
-def _read(source: IO[bytes]) -> bytes:
-    # Mapped here, so that a failing source is not taken for a failing disk of the cache.
-    with storage_errors("the checkpoint"):
-        return source.read(_CHUNK_BYTES)
+        # The source's failures are mapped where it is read: what else fails here is the cache's disk.
+        return digest_stream(Tap(what, source, copy.write))
 
 
 @contextmanager

@@ -9,29 +9,54 @@ checkpoint verifies the bytes all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from eval_tasks.checkpoint.files import CHECKSUMS, INDEX, WEIGHTS, is_temporary, is_weights, moves_numbers
 from eval_tasks.checkpoint.reasons import Problem
-from eval_tasks.checkpoint.storage import Folder, StoredFile
+from eval_tasks.checkpoint.storage import Folder, StoredFile, Tap
 from eval_tasks.checkpoint.validity import inspect_files
 from eval_tasks.checkpoint.weights import read_json
 from eval_tasks.digests import digest_stream
 from eval_tasks.errors import CheckpointError, CheckpointGoneError, InfraError
 from eval_tasks.records import Checkpoint, CheckpointFile
 
+Progress = Callable[[int, int], None]
+
 _BLAKE3 = re.compile(r"[0-9a-f]{64}")
 
 
-def build_manifest(uri: str, *, training_run: str, step: int, corpora: tuple[str, ...] = ()) -> Checkpoint:
-    """The checkpoint at `uri` by content. Raises CheckpointError (with its reason) when it is not complete or valid."""
+def _no_progress(done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def build_manifest(
+    uri: str,
+    *,
+    training_run: str,
+    step: int,
+    corpora: tuple[str, ...] = (),
+    progress: Progress = _no_progress,
+) -> Checkpoint:
+    """The checkpoint at `uri` by content. `progress(bytes_done, bytes_total)` is called while files are read.
+
+    Raises CheckpointError (with its reason) when it is not complete or valid, InfraError when storage fails.
+    """
     try:
-        return _build(Folder(uri), training_run=training_run, step=step, corpora=corpora)
+        folder = Folder(uri)
+        files = _hash_files(folder, progress)
     except CheckpointGoneError as error:
         raise CheckpointError("gone", str(error)) from error
+    return Checkpoint(
+        checkpoint_id=Checkpoint.digest_of(files),
+        training_run=training_run,
+        step=step,
+        uri=folder.uri,
+        files=files,
+        corpora=corpora,
+    )
 
 
-def _build(folder: Folder, *, training_run: str, step: int, corpora: tuple[str, ...]) -> Checkpoint:
+def _hash_files(folder: Folder, progress: Progress) -> tuple[CheckpointFile, ...]:
     files = {name: file for name, file in folder.files().items() if not is_temporary(name)}
     weights = inspect_files(folder, files)
     if isinstance(weights, Problem):
@@ -41,28 +66,29 @@ def _build(folder: Folder, *, training_run: str, step: int, corpora: tuple[str, 
     if WEIGHTS not in weights:
         used.add(INDEX)
     claimed = _claimed_digests(folder, files)
-    manifest = tuple(_manifest_file(folder, files[name], claimed.get(name)) for name in sorted(used))
-    return Checkpoint(
-        checkpoint_id=Checkpoint.digest_of(manifest),
-        training_run=training_run,
-        step=step,
-        uri=folder.uri,
-        files=manifest,
-        corpora=corpora,
-    )
+    total, manifest = sum(files[name].size for name in used), list[CheckpointFile]()
+    for name in sorted(used):
+        done = sum(file.size for file in manifest)
+        digest = claimed.get(name) or _read_digest(folder, files[name], done, total, progress)
+        manifest.append(CheckpointFile(path=name, size=files[name].size, blake3=digest))
+    progress(total, total)
+    return tuple(manifest)
 
 
-def _manifest_file(folder: Folder, file: StoredFile, claimed: str | None) -> CheckpointFile:
-    if claimed is not None:
-        return CheckpointFile(path=file.path, size=file.size, blake3=claimed)
+def _read_digest(folder: Folder, file: StoredFile, done: int, total: int, progress: Progress) -> str:
+    def count(chunk: bytes) -> None:
+        nonlocal done
+        done += len(chunk)
+        progress(done, total)
+
     with folder.open(file.path) as stream:
-        digest, size = digest_stream(stream)
+        digest, size = digest_stream(Tap(f"{folder.uri}/{file.path}", stream, count))
     if size != file.size:
         raise InfraError(
             f"{folder.uri}/{file.path} had {file.size} bytes in the listing and {size} when it was read: it is being "
             "written; it is tried again"
         )
-    return CheckpointFile(path=file.path, size=size, blake3=digest)
+    return digest
 
 
 def _claimed_digests(folder: Folder, files: Mapping[str, StoredFile]) -> dict[str, str]:

@@ -7,7 +7,7 @@ Knows nothing of checkpoints.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ from typing import IO, Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from eval_tasks.digests import Readable
 from eval_tasks.errors import CheckpointGoneError, InfraError, UserError
 
 _VERSION_KEYS = ("ETag", "etag", "md5Hash", "content_md5", "generation", "VersionId")
@@ -48,6 +49,22 @@ def storage_errors(what: str) -> Iterator[None]:
         if type(error).__module__.split(".")[0] in _DRIVERS:
             raise InfraError(f"{what} could not be read: {error}; it is tried again") from error
         raise
+
+
+class Tap:
+    """The stream of the file `what`: shows each chunk it hands out to a function, and may end after `limit` bytes."""
+
+    def __init__(self, what: str, stream: Readable, show: Callable[[bytes], object], limit: int | None = None) -> None:
+        self._what, self._stream, self._show, self._left = what, stream, show, limit
+
+    def read(self, size: int, /) -> bytes:
+        """The next chunk, of at most `size` bytes."""
+        with storage_errors(self._what):
+            chunk = self._stream.read(size if self._left is None else min(size, self._left))
+        if self._left is not None:
+            self._left -= len(chunk)
+        self._show(chunk)
+        return chunk
 
 
 class Folder:

@@ -10,16 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
-from blake3 import blake3
-
 from eval_tasks.checkpoint.files import INDEX, WEIGHTS, is_pickle, is_shard
 from eval_tasks.checkpoint.headers import MAX_HEADER_BYTES, Tensor, header_bytes, parse_header
 from eval_tasks.checkpoint.reasons import Problem
-from eval_tasks.checkpoint.storage import Folder, StoredFile
-from eval_tasks.digests import digest_value
+from eval_tasks.checkpoint.storage import Folder, StoredFile, Tap
+from eval_tasks.digests import digest_stream, digest_value
 from eval_tasks.errors import CheckpointError
 
-_CHUNK_BYTES = 8 * 1024 * 1024
 _POINTERS = (b"version https://git-lfs", b"/annex/objects/", b"../.git/annex/objects/")
 _POINTER_MAX_BYTES = 1024
 
@@ -183,11 +180,10 @@ def weights_digest(path: Path | str) -> str:
     for shard in sorted(weights):
         with folder.open(shard) as stream:
             for tensor in weights[shard]:
-                stream.seek(tensor.begin)
                 content: list[object] = [
                     tensor.dtype,
                     list(tensor.shape),
-                    _digest_range(stream, tensor.end - tensor.begin),
+                    _digest_range(f"{folder.uri}/{shard}", stream, tensor),
                 ]
                 if seen.setdefault(tensor.name, content) != content:
                     raise CheckpointError(
@@ -198,15 +194,12 @@ def weights_digest(path: Path | str) -> str:
     return digest_value([[name, *seen[name]] for name in sorted(seen)])
 
 
-def _digest_range(stream: IO[bytes], n_bytes: int) -> str:
-    hasher = blake3()
-    while n_bytes > 0:
-        chunk = stream.read(min(_CHUNK_BYTES, n_bytes))
-        if not chunk:
-            raise CheckpointError("truncated", "a safetensors file became shorter while it was read; upload it again")
-        hasher.update(chunk)
-        n_bytes -= len(chunk)
-    return hasher.hexdigest()
+def _digest_range(where: str, stream: IO[bytes], tensor: Tensor) -> str:
+    stream.seek(tensor.begin)
+    digest, size = digest_stream(Tap(where, stream, len, limit=tensor.end - tensor.begin))
+    if size != tensor.end - tensor.begin:
+        raise CheckpointError("truncated", f"{where} became shorter while it was read; upload it again")
+    return digest
 
 
 def _names(names: Iterable[str]) -> str:

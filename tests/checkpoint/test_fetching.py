@@ -121,3 +121,17 @@ def test_the_cache_is_keyed_by_content_not_by_path(
     second = _build(upload(other, "run/step-200"))
     assert second.uri == first.uri
     assert fetch(second, tmp_path / "cache") != folder_a
+
+
+def test_a_source_that_fails_is_not_taken_for_a_full_disk(
+    remote: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(self: object, size: int = -1) -> bytes:
+        raise OSError(errno.EIO, "input/output error")
+
+    from fsspec.implementations.memory import MemoryFile
+
+    monkeypatch.setattr(MemoryFile, "read", unreadable, raising=False)
+    with pytest.raises(InfraError, match=r"config\.json could not be read"):
+        fetch(remote, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []

@@ -125,3 +125,13 @@ def test_torn_checksums_are_named(single: Path) -> None:
     with pytest.raises(CheckpointError, match=r"checksums\.blake3\.json") as caught:
         _build(single)
     assert caught.value.reason == "checksum_mismatch"
+
+
+def test_progress_counts_every_byte(sharded: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    checkpoint = build_manifest(
+        str(sharded), training_run="tiny", step=1, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == sorted(seen)
+    assert seen[-1] == (checkpoint.n_bytes, checkpoint.n_bytes)
+    assert {total for _, total in seen} == {checkpoint.n_bytes}
