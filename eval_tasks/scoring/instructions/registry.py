@@ -76,7 +76,8 @@ def bind(instruction_id: str, kwargs: Mapping[str, Any]) -> Instruction:
 
 def count(value: Any) -> int:
     """A whole number, at least 0; tables may carry it as a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    if not whole or value < 0:
         raise ValueError("must be a whole number, at least 0")
     return int(value)
 
