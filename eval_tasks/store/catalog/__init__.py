@@ -1,0 +1,30 @@
+"""The catalog: records by value in, records by value out, over SQLite or PostgreSQL. Knows no Parquet and no file."""
+
+from __future__ import annotations
+
+from eval_tasks.store.catalog.alerts import Alerts
+from eval_tasks.store.catalog.benchmarks import Benchmarks
+from eval_tasks.store.catalog.checkpoints import Checkpoints
+from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
+from eval_tasks.store.catalog.environments import Baseline, Block, Environments
+from eval_tasks.store.catalog.graders import Grader, Graders
+from eval_tasks.store.catalog.landings import LandingRow, Landings
+from eval_tasks.store.catalog.measurements import Measurements, ReportRow
+from eval_tasks.store.catalog.runs import Runs
+from eval_tasks.store.catalog.shards import ShardRow, Shards
+
+__all__ = [
+    "Baseline",
+    "Block",
+    "Catalog",
+    "ContaminationCheck",
+    "Corpus",
+    "Grader",
+    "LandingRow",
+    "ReportRow",
+    "ShardRow",
+]
+
+
+class Catalog(Checkpoints, Landings, Benchmarks, Runs, Shards, Measurements, Environments, Corpora, Graders, Alerts):
+    """Every noun of the catalog behind one door."""

@@ -1,0 +1,89 @@
+"""Training corpora, and what was found of each benchmark in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import select
+
+from eval_tasks.store.catalog.part import CatalogPart, encode, put, unknown
+from eval_tasks.store.moments import Moment, utc_text
+from eval_tasks.store.tables import contamination, corpora
+
+ContaminationStatus = Literal["clean", "contaminated", "not_checkable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """A corpus that models were trained on. `index_digest` names what it was indexed as, None before it was."""
+
+    name: str
+    uri: str
+    created_at: str
+    index_digest: str | None = None
+    n_documents: int = 0
+    n_tokens: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContaminationCheck:
+    """The items of one benchmark version held against one corpus under one rule."""
+
+    benchmark_id: str
+    corpus: str
+    rule: str
+    checked_at: str
+    rows: Mapping[str, ContaminationStatus]
+
+
+class Corpora(CatalogPart):
+    """Corpora, and contamination by item."""
+
+    def save_corpus(self, corpus: Corpus) -> None:
+        """Record a corpus, in place of what is recorded under its name."""
+        values = {"record": encode(corpus)}
+        self._database.write(lambda connection: put(connection, corpora, {"name": corpus.name}, values))
+
+    def corpus(self, name: str) -> Corpus:
+        """The corpus of that name. Raises UserError with close names."""
+        found = self._find_one(Corpus, select(corpora.c.record).where(corpora.c.name == name))
+        if found is None:
+            raise unknown("corpus", name, (c.name for c in self.corpora()))
+        return found
+
+    def corpora(self) -> list[Corpus]:
+        """All corpora, by name."""
+        return self._find(Corpus, select(corpora.c.record).order_by(corpora.c.name))
+
+    def save_contamination(
+        self,
+        benchmark_id: str,
+        corpus: str,
+        rule: str,
+        rows: Mapping[str, ContaminationStatus],
+        checked_at: Moment,
+    ) -> None:
+        """Record a check, in place of an earlier one of the same benchmark, corpus and rule."""
+        check = ContaminationCheck(
+            benchmark_id=benchmark_id, corpus=corpus, rule=rule, checked_at=utc_text(checked_at), rows=dict(rows)
+        )
+        key = {"benchmark_id": benchmark_id, "corpus": corpus, "rule": rule}
+        self._database.write(lambda connection: put(connection, contamination, key, {"record": encode(check)}))
+
+    def contamination(self, benchmark_id: str, corpora: Collection[str] | None = None) -> list[ContaminationCheck]:
+        """The latest check of a benchmark against each of `corpora` (None: every one), by corpus.
+
+        A corpus that it was never checked against is not in the list.
+        """
+        statement = select(contamination.c.record).where(contamination.c.benchmark_id == benchmark_id)
+        if corpora is not None:
+            statement = statement.where(contamination.c.corpus.in_(sorted(set(corpora))))
+        checks = self._find(ContaminationCheck, statement.order_by(contamination.c.corpus, contamination.c.rule))
+        latest: dict[str, ContaminationCheck] = {}
+        for check in checks:
+            if check.corpus not in latest or check.checked_at > latest[check.corpus].checked_at:
+                latest[check.corpus] = check
+        return [latest[corpus] for corpus in sorted(latest)]

@@ -1,0 +1,107 @@
+"""What was made of a run's rows: measurements, the guard's findings, comparisons and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, or_, select
+
+from eval_tasks.records import Comparison, GuardReport, Measurement
+from eval_tasks.store.catalog.part import CatalogPart, encode, put, unknown
+from eval_tasks.store.catalog.runs import require_run
+from eval_tasks.store.moments import Moment, utc_text
+from eval_tasks.store.tables import comparisons, eval_reports, guards, measurements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """A published report: a blob, and the run it is about. `format` is ``json``, ``html`` or ``text``."""
+
+    run_id: str
+    blob_digest: str
+    format: str
+    created_at: str
+
+
+class Measurements(CatalogPart):
+    """Aggregates of runs."""
+
+    def save_measurements(self, run_id: str, rows: Sequence[Measurement]) -> None:
+        """Replace the measurements of a run, order kept. Raises UserError for a run that is not in the catalog."""
+        values = [
+            {
+                "run_id": run_id,
+                "position": position,
+                "benchmark": row.benchmark,
+                "metric": row.metric,
+                "record": encode(row),
+            }
+            for position, row in enumerate(rows)
+        ]
+
+        def save(connection: Connection) -> None:
+            require_run(connection, run_id)
+            connection.execute(delete(measurements).where(measurements.c.run_id == run_id))
+            if values:
+                connection.execute(insert(measurements), values)
+
+        self._database.write(save)
+
+    def measurements(self, run_id: str) -> list[Measurement]:
+        """The measurements of a run in the order they were saved; none before it was aggregated."""
+        statement = select(measurements.c.record).where(measurements.c.run_id == run_id)
+        return self._find(Measurement, statement.order_by(measurements.c.position))
+
+    def save_guard(self, report: GuardReport) -> None:
+        """Record what the guard found in a run, in place of an earlier report."""
+
+        def save(connection: Connection) -> None:
+            require_run(connection, report.run_id)
+            put(connection, guards, {"run_id": report.run_id}, {"passed": report.passed, "record": encode(report)})
+
+        self._database.write(save)
+
+    def guard(self, run_id: str) -> GuardReport | None:
+        """The guard's report of a run, or None before it ran."""
+        return self._find_one(GuardReport, select(guards.c.record).where(guards.c.run_id == run_id))
+
+    def save_comparison(self, comparison: Comparison) -> None:
+        """Record a comparison, in place of an earlier one of the same runs under the same rule."""
+        key = {"comparison_id": comparison.comparison_id}
+        values = {"run_a": comparison.run_a, "run_b": comparison.run_b, "record": encode(comparison)}
+        self._database.write(lambda connection: put(connection, comparisons, key, values))
+
+    def comparison(self, comparison_id: str) -> Comparison:
+        """The comparison of that id. Raises UserError when there is none."""
+        found = self._find_one(
+            Comparison, select(comparisons.c.record).where(comparisons.c.comparison_id == comparison_id)
+        )
+        if found is None:
+            raise unknown("comparison", comparison_id, (c.comparison_id for c in self.comparisons()))
+        return found
+
+    def comparisons(self, run_id: str | None = None) -> list[Comparison]:
+        """All comparisons, or those that a run is in, newest first."""
+        statement = select(comparisons.c.record).order_by(comparisons.c.seq.desc())
+        if run_id is not None:
+            statement = statement.where(or_(comparisons.c.run_a == run_id, comparisons.c.run_b == run_id))
+        return self._find(Comparison, statement)
+
+    def save_report(self, run_id: str, blob_digest: str, format: str, now: Moment) -> ReportRow:  # noqa: A002
+        """Record a published report of a run; the same blob again changes nothing but its time."""
+        row = ReportRow(run_id=run_id, blob_digest=blob_digest, format=format, created_at=utc_text(now))
+        key = {"run_id": run_id, "format": format, "blob_digest": blob_digest}
+
+        def save(connection: Connection) -> None:
+            require_run(connection, run_id)
+            put(connection, eval_reports, key, {"record": encode(row)})
+
+        self._database.write(save)
+        return row
+
+    def reports(self, run_id: str) -> list[ReportRow]:
+        """The reports of a run, newest first."""
+        statement = select(eval_reports.c.record).where(eval_reports.c.run_id == run_id)
+        rows = self._find(ReportRow, statement.order_by(eval_reports.c.seq.desc()))
+        return sorted(rows, key=lambda row: row.created_at, reverse=True)

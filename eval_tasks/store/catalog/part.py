@@ -1,0 +1,71 @@
+"""What every part of the catalog stands on: records to rows and back, over one Database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Select, Table, select, update
+
+from eval_tasks.digests import canonical_json
+from eval_tasks.errors import DataError, UserError, did_you_mean
+from eval_tasks.records import from_json, to_json
+from eval_tasks.store.database import Database, insert_of
+from eval_tasks.store.text import storable_value
+
+R = TypeVar("R")
+
+
+class CatalogPart:
+    """One noun of the catalog; its methods are the catalog's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _find(self, record_type: type[R], statement: Select[Any]) -> list[R]:
+        """The records that a ``select(table.c.record)`` gives."""
+        rows = self._database.read(lambda connection: connection.execute(statement).scalars().all())
+        return [decode(record_type, row) for row in rows]
+
+    def _find_one(self, record_type: type[R], statement: Select[Any]) -> R | None:
+        """The first record of `statement`, or None."""
+        found = self._find(record_type, statement.limit(1))
+        return found[0] if found else None
+
+
+def encode(record: object) -> str:
+    """A record as canonical JSON text. Raises DataError for a number that JSON cannot carry, such as NaN."""
+    try:
+        return canonical_json(storable_value(to_json(record))).decode("utf-8")
+    except ValueError as error:
+        raise DataError(f"a {type(record).__name__} cannot be stored: {error}") from error
+
+
+def decode(record_type: type[R], text: str) -> R:
+    """The record of a row. Raises DataError when it does not fit the record type."""
+    return from_json(record_type, json.loads(text))
+
+
+def put(connection: Connection, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    """Insert the row with that key, which is unique, or replace its other columns."""
+    statement = insert_of(connection, table).values({**key, **values})
+    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+def change(connection: Connection, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    """Set columns of the row with that key, which is there."""
+    where = [table.c[name] == value for name, value in key.items()]
+    connection.execute(update(table).where(*where).values(values))
+
+
+def record_at(connection: Connection, table: Table, key: dict[str, Any]) -> str | None:
+    """The record text of the row with that key, locked until the transaction ends, or None."""
+    statement = select(table.c.record).where(*[table.c[name] == value for name, value in key.items()])
+    text: str | None = connection.execute(statement.with_for_update()).scalar_one_or_none()
+    return text
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is not in the catalog, with close ones."""
+    return UserError(f"no {what} {name!r} in the catalog; {did_you_mean(name, known)}")

@@ -1,0 +1,112 @@
+"""The shards of a run: what was planned for a pod, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlalchemy import Connection, insert, select
+
+from eval_tasks.errors import UserError
+from eval_tasks.records import PlannedShard
+from eval_tasks.records.plan import Group
+from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, record_at
+from eval_tasks.store.catalog.runs import require_run
+from eval_tasks.store.tables import shards as table
+
+ShardStatus = Literal["planned", "running", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRow:
+    """A shard of a run. `n_items` was planned, `n_done` is what its pods did in all; `seconds` is the last pod's."""
+
+    run_id: str
+    shard: int
+    group: Group
+    n_batches: int
+    n_items: int
+    cost_tokens: int
+    status: ShardStatus = "planned"
+    env_fingerprint: str | None = None
+    node: str = ""
+    n_done: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+
+class Shards(CatalogPart):
+    """What became of each shard."""
+
+    def save_shards(self, run_id: str, shards: Sequence[PlannedShard]) -> None:
+        """Record the planned shards of a run; those that are there keep what they report. No such run: UserError."""
+
+        def save(connection: Connection) -> None:
+            require_run(connection, run_id)
+            statement = select(table.c.shard).where(table.c.run_id == run_id)
+            present = set(connection.execute(statement).scalars())
+            rows = [_columns(_planned(run_id, shard)) for shard in shards if shard.shard not in present]
+            if rows:
+                connection.execute(insert(table), rows)
+
+        self._database.write(save)
+
+    def record_shard(
+        self,
+        run_id: str,
+        shard: int,
+        *,
+        status: ShardStatus,
+        env_fingerprint: str | None = None,
+        node: str = "",
+        n_items: int = 0,
+        seconds: float = 0.0,
+        reason: str = "",
+    ) -> ShardRow:
+        """Record what a pod says of its shard (`n_items`: how many are done). Raises UserError for no such shard."""
+        key = {"run_id": run_id, "shard": shard}
+
+        def record(connection: Connection) -> ShardRow:
+            text = record_at(connection, table, key)
+            if text is None:
+                require_run(connection, run_id)
+                raise UserError(f"run {run_id!r} has no shard {shard}; its plan was not saved, or has fewer")
+            row = replace(
+                decode(ShardRow, text),
+                status=status,
+                env_fingerprint=env_fingerprint,
+                node=node,
+                n_done=n_items,
+                seconds=float(seconds),
+                reason=reason,
+            )
+            change(connection, table, key, _columns(row))
+            return row
+
+        return self._database.write(record)
+
+    def shards(self, run_id: str) -> list[ShardRow]:
+        """The shards of a run, by number; none for a run without a plan."""
+        return self._find(ShardRow, select(table.c.record).where(table.c.run_id == run_id).order_by(table.c.shard))
+
+
+def _planned(run_id: str, shard: PlannedShard) -> ShardRow:
+    return ShardRow(
+        run_id=run_id,
+        shard=shard.shard,
+        group=shard.group,
+        n_batches=shard.n_batches,
+        n_items=shard.n_items,
+        cost_tokens=shard.cost_tokens,
+    )
+
+
+def _columns(row: ShardRow) -> dict[str, object]:
+    return {
+        "run_id": row.run_id,
+        "shard": row.shard,
+        "status": row.status,
+        "env_fingerprint": row.env_fingerprint,
+        "record": encode(row),
+    }

@@ -1,0 +1,96 @@
+"""Rows in, digests out: what makes two result rows the same.
+
+The digest is taken over the exact bits of every field but `latency_ms`, with text as it can be stored. Canonical JSON
+would not do here: it writes -0.0 as 0, and a row's identity is bitwise.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from math import nan
+
+from eval_tasks.digests import digest_bytes, digest_parts
+from eval_tasks.records import Response, Score
+from eval_tasks.store.text import storable_text
+
+_RESPONSE_FIELDS = tuple(sorted(f.name for f in fields(Response) if f.name != "latency_ms"))
+_SCORE_FIELDS = tuple(sorted(f.name for f in fields(Score)))
+
+
+def storable_response(response: Response) -> Response:
+    """`response` as it comes back from storage: valid text, and plain floats, every NaN the same one."""
+    return replace(
+        response,
+        reason=storable_text(response.reason),
+        output=storable_text(response.output),
+        logprobs=_plain(response.logprobs),
+        token_logprobs=tuple(_plain(values) for values in response.token_logprobs),
+        latency_ms=float(response.latency_ms),
+    )
+
+
+def storable_score(score: Score) -> Score:
+    """`score` as it comes back from storage: valid text, and no value where the value is not a number."""
+    value = None if score.value is None or score.value != score.value else float(score.value)
+    return replace(
+        score,
+        value=value,
+        weight=float(score.weight),
+        reason=storable_text(score.reason),
+        extracted=None if score.extracted is None else storable_text(score.extracted),
+        detail=storable_text(score.detail),
+        stratum=None if score.stratum is None else storable_text(score.stratum),
+        cluster=None if score.cluster is None else storable_text(score.cluster),
+    )
+
+
+def row_digest(response: Response) -> str:
+    """blake3 of a response's fields, latency apart: the same bits, the same digest."""
+    return _digest(storable_response(response), _RESPONSE_FIELDS)
+
+
+def score_digest(score: Score) -> str:
+    """blake3 of a score's fields."""
+    return _digest(storable_score(score), _SCORE_FIELDS)
+
+
+def rows_digest(digests: Iterable[str]) -> str:
+    """Digest of a sequence of row digests, order kept."""
+    return digest_parts(digests)
+
+
+def _plain(values: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(float(value) if value == value else nan for value in values)
+
+
+def _digest(row: object, names: tuple[str, ...]) -> str:
+    out: list[bytes] = []
+    for name in names:
+        _encode(getattr(row, name), out)
+    return digest_bytes(b"".join(out))
+
+
+def _encode(value: object, out: list[bytes]) -> None:
+    """Append a type mark, a length and the bytes, so that no two values can run into each other."""
+    match value:
+        case None:
+            out.append(b"n")
+        case bool():
+            out.append(b"b\x01" if value else b"b\x00")
+        case int():
+            out.append(b"i" + struct.pack("<q", value))
+        case float():
+            out.append(b"f" + struct.pack("<d", value))
+        case str():
+            data = value.encode("utf-8")
+            out.append(b"s" + struct.pack("<q", len(data)) + data)
+        case tuple() if value and isinstance(value[0], float):
+            out.append(b"F" + struct.pack(f"<q{len(value)}d", len(value), *value))
+        case tuple():
+            out.append(b"t" + struct.pack("<q", len(value)))
+            for entry in value:
+                _encode(entry, out)
+        case _:
+            raise TypeError(f"a result row cannot hold a {type(value).__name__}")

@@ -1,0 +1,138 @@
+"""Scores in, one immutable Parquet set per (run, benchmark, grader). Added to, never overwritten.
+
+A set is its file and then its entry, written last; readers follow entries only. Knows no scorer and no catalog.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow.compute as pc
+
+from eval_tasks.digests import canonical_json, digest_parts
+from eval_tasks.errors import DataError, UserError, did_you_mean
+from eval_tasks.records import Score
+from eval_tasks.store.files import FileStore
+from eval_tasks.store.identity import rows_digest, score_digest, storable_score
+from eval_tasks.store.parquet import SCORES, opened
+
+
+class Scores:
+    """What scorers and graders made of the responses, under ``scores/<run_id>/<benchmark_id>/``."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+
+    def write(self, run_id: str, benchmark_id: str, grader: str, rows: Sequence[Score]) -> None:
+        """Store a grader's scores. The same again is a no-op.
+
+        Raises DataError when this grader's scores are there with other content, for a doubled (metric, item), or for a
+        row of another benchmark.
+        """
+        ordered = [storable_score(row) for row in sorted(rows, key=lambda row: (row.metric, row.item_id))]
+        _check_rows(run_id, benchmark_id, ordered)
+        digest = rows_digest(score_digest(row) for row in ordered)
+        entries = self._entries(run_id, benchmark_id)
+        if grader in entries:
+            if entries[grader]["rows_digest"] != digest:
+                raise DataError(
+                    f"run {run_id!r} has other scores of {benchmark_id} by {grader!r}: a scorer's outputs changed and "
+                    "its version did not; give it a new version"
+                )
+            return
+        key = digest_parts([grader])[:16]
+        name = f"{_folder(run_id, benchmark_id)}/{key}-{digest[:16]}.parquet"
+        table = SCORES.table({field: [getattr(row, field) for row in ordered] for field in SCORES.schema.names})
+        with self._files.draft(name) as draft:
+            SCORES.write(draft.handle, table)
+        entry = {
+            "grader": grader,
+            "sequence": 1 + max((e["sequence"] for e in entries.values()), default=0),
+            "name": name,
+            "n_rows": len(ordered),
+            "size": draft.size,
+            "blake3": draft.digest,
+            "rows_digest": digest,
+        }
+        self._files.write(f"{_folder(run_id, benchmark_id)}/{key}.json", canonical_json(entry))
+
+    def read(
+        self,
+        run_id: str,
+        benchmark_id: str,
+        grader: str | None = None,
+        metric: str | None = None,
+        columns: Collection[str] | None = None,
+    ) -> Any:
+        """Scores as a pyarrow Table sorted by metric, item_id; `grader` None is the one written last.
+
+        Raises UserError for a grader or metric without scores, DataError for a damaged file.
+        """
+        wanted = SCORES.check_columns(columns)
+        entry = self._entry(run_id, benchmark_id, grader)
+        filtered = wanted is not None and metric is not None and "metric" not in wanted
+        table = self._table(entry, [*wanted, "metric"] if wanted is not None and filtered else wanted)
+        if metric is None:
+            return table
+        chosen = table.filter(pc.equal(table["metric"], metric))
+        if not chosen.num_rows:
+            known = pc.unique(table["metric"]).to_pylist()
+            raise UserError(f"no scores of metric {metric!r} by {entry['grader']!r}; {did_you_mean(metric, known)}")
+        return chosen.select(wanted) if filtered else chosen
+
+    def graders(self, run_id: str, benchmark_id: str) -> list[str]:
+        """The graders with scores of that run and benchmark, in the order of writing."""
+        return list(self._entries(run_id, benchmark_id))
+
+    def digest(self, run_id: str, benchmark_id: str, grader: str | None = None) -> str:
+        """Digest of a score set's content."""
+        return str(self._entry(run_id, benchmark_id, grader)["rows_digest"])
+
+    def _entry(self, run_id: str, benchmark_id: str, grader: str | None) -> dict[str, Any]:
+        entries = self._entries(run_id, benchmark_id)
+        if not entries:
+            raise UserError(f"run {run_id!r} has no scores of benchmark {benchmark_id!r}: it was not graded")
+        if grader is None:
+            return list(entries.values())[-1]
+        if grader not in entries:
+            raise UserError(f"run {run_id!r} has no scores by grader {grader!r}; {did_you_mean(grader, entries)}")
+        return entries[grader]
+
+    def _entries(self, run_id: str, benchmark_id: str) -> dict[str, dict[str, Any]]:
+        """Grader -> entry, in the order of writing."""
+        found = []
+        for name in self._files.names(_folder(run_id, benchmark_id)):
+            if not name.endswith(".json"):
+                continue
+            try:
+                found.append(json.loads(self._files.read(name)))
+            except ValueError as error:
+                raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
+        return {entry["grader"]: entry for entry in sorted(found, key=lambda e: (e["sequence"], e["grader"]))}
+
+    def _table(self, entry: dict[str, Any], columns: list[str] | None) -> Any:
+        uri = self._files.uri(entry["name"])
+        try:
+            size = self._files.size(entry["name"])
+            if size != entry["size"]:
+                raise DataError(f"{uri} is damaged: it has {size} bytes, its entry says {entry['size']}")
+            with opened(self._files.open(entry["name"]), uri) as file:
+                return file.read(columns=columns)
+        except FileNotFoundError as error:
+            raise DataError(f"{uri} is gone, though scores by {entry['grader']!r} are recorded") from error
+
+
+def _check_rows(run_id: str, benchmark_id: str, ordered: Sequence[Score]) -> None:
+    for row in ordered:
+        if row.benchmark_id != benchmark_id:
+            raise DataError(f"a score of {row.benchmark_id} for {row.item_id!r} is among those of {benchmark_id}")
+    for left, right in pairwise(ordered):
+        if (left.metric, left.item_id) == (right.metric, right.item_id):
+            raise DataError(f"run {run_id!r} has two scores {left.metric!r} for item {left.item_id!r}")
+
+
+def _folder(run_id: str, benchmark_id: str) -> str:
+    return f"scores/{run_id}/{benchmark_id}"
