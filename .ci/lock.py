@@ -15,6 +15,7 @@ HEADER = "# The exact lock of {source}, made by `make lock`. Change {source}, no
 
 
 def name_of(text: str) -> str:
+    """The normal form of a package's name."""
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
@@ -36,16 +37,19 @@ def closure(roots: list[Requirement]) -> set[str]:
 
 
 def roots_of(path: Path) -> list[Requirement]:
+    """The requirements that a .in file names."""
     lines = (line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith("-")]
 
 
 def write(path: Path, source: str, names: set[str], versions: dict[str, str]) -> None:
+    """One exact pin a line, by name."""
     pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(names))
     path.write_text(HEADER.format(source=source) + pins, "utf-8")
 
 
 def main() -> None:
+    """Write both locks."""
     versions = {name_of(d.metadata["Name"]): d.version.split("+")[0] for d in distributions()}
     needed = closure(roots_of(Path("requirements.in")))
     developing = closure(roots_of(Path("requirements-dev.in"))) - needed

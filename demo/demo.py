@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
+from eval_tasks.register import register_shipped
 from follow import EvaluationFailedError, Follower
 
 from checkpoint_eval.embedded import Endpoint, down, up
-from eval_tasks.register import register_shipped
 from eval_tasks.settings import Settings
 from eval_tasks.store import open_store
 

@@ -1,4 +1,4 @@
-"""Watch an embedded installation evaluate checkpoints, and tell what happens line by line. Used by demo.py and real.py."""
+"""Watch an embedded installation evaluate checkpoints, and tell what happens, line by line. For demo.py and real.py."""
 
 from __future__ import annotations
 

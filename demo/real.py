@@ -1,4 +1,4 @@
-"""`make real`: a real small chat model and a coarser copy of it, on real MMLU, GSM8K and IFEval, through Airflow and pods.
+"""`make real`: a real small chat model and a coarser copy of it, on real benchmarks, through Airflow and pods.
 
 Two checkpoints land: SmolLM2-135M-Instruct (or `--model FOLDER`), and the same weights rounded to a coarse grid. Each
 gets a health and a selection evaluation; the second is compared with the first under a registered rule. The benchmarks
@@ -67,9 +67,8 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     report, html = follower.final_report("selection")
-    print(
-        f"\n{report}\nHTML report  {html}\n{(time.monotonic() - started) / 60:.1f} minutes in all; `make down` stops it."
-    )
+    minutes = (time.monotonic() - started) / 60
+    print(f"\n{report}\nHTML report  {html}\n{minutes:.1f} minutes in all; `make down` stops Airflow.")
     return 0
 
 

@@ -61,9 +61,11 @@ def close_run(store: Store, run: Run, plan: Plan) -> None:
     if len(results) < plan.n_batches:
         done = set(results)
         lost = sorted({b.shard for b in store.blobs.get_batches(plan.batches_blob) if b.batch not in done})
+        shards = ", ".join(map(str, lost[:10])) + (" ..." if len(lost) > 10 else "")
+        n_lost = plan.n_batches - len(results)
         reason = (
-            f"run {run.run_id} is incomplete: {plan.n_batches - len(results)} of {plan.n_batches} batches have no result "
-            f"(shards {', '.join(map(str, lost[:10]))}{' ...' if len(lost) > 10 else ''}); clear those tasks to run them"
+            f"run {run.run_id} is incomplete: {n_lost} of {plan.n_batches} batches have no result (shards {shards}); "
+            "clear those tasks to run them"
         )
         store.catalog.update_run(run.run_id, status="incomplete", reason=reason)
         raise InfraError(reason)

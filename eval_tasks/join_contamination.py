@@ -6,7 +6,15 @@ checked against the checkpoint's corpora says so in each of its numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eval_tasks.records import BenchmarkVersion, Measurement, Run
+from eval_tasks.scoring import metric_info
+from eval_tasks.stats.companion import companion_of
+from eval_tasks.store import ContaminationCheck, Store
+
+_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +24,65 @@ class ContaminationReport:
     run_id: str
     checked: tuple[str, ...]
     never_checked: tuple[str, ...]
+
+
+def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
+    """Give every measurement of a run its companion, from the checks of its checkpoint's corpora.
+
+    A checkpoint that names no corpora has none to be checked against: its numbers stay ``never checked``.
+    """
+    run = store.catalog.run(run_id)
+    corpora = store.catalog.checkpoint(run.request.checkpoint_id).corpora
+    measurements = store.catalog.measurements(run_id)
+    joined: list[Measurement] = []
+    checked, never = [], []
+    for benchmark_id in run.request.benchmark_ids:
+        benchmark = store.catalog.benchmark_by_id(benchmark_id)
+        checks = store.catalog.contamination(benchmark_id, corpora) if corpora else []
+        own = [m for m in measurements if m.benchmark_id == benchmark_id]
+        if len(checks) < len(corpora) or not checks:
+            never.append(benchmark.name)
+            joined += own
+            continue
+        checked.append(benchmark.name)
+        joined += _with_companions(store, run, benchmark, own, checks)
+    store.catalog.save_measurements(run_id, joined)
+    return ContaminationReport(run_id=run_id, checked=tuple(checked), never_checked=tuple(never))
+
+
+def merged_statuses(checks: Sequence[ContaminationCheck]) -> dict[str, str]:
+    """One status per item over several corpora: contaminated in any, else clean if clean in all, else not_checkable."""
+    merged: dict[str, str] = {}
+    for item_id in sorted({item_id for check in checks for item_id in check.rows}):
+        found = {check.rows.get(item_id, "not_checkable") for check in checks}
+        if "contaminated" in found:
+            merged[item_id] = "contaminated"
+        else:
+            merged[item_id] = "clean" if found == {"clean"} else "not_checkable"
+    return merged
+
+
+def _with_companions(
+    store: Store,
+    run: Run,
+    benchmark: BenchmarkVersion,
+    measurements: Sequence[Measurement],
+    checks: Sequence[ContaminationCheck],
+) -> list[Measurement]:
+    statuses = merged_statuses(checks)
+    joined = []
+    for m in measurements:
+        scores = store.scores.read(run.run_id, benchmark.benchmark_id, m.grader, m.metric, columns=_COLUMNS)
+        companion = companion_of(
+            scores,
+            statuses,
+            metric=m.metric,
+            info=metric_info(benchmark.scorer.name, m.metric),
+            clustered=benchmark.cluster_key is not None,
+        )
+        share = companion.n_contaminated / m.n_attempted if m.n_attempted else 0.0
+        against = ", ".join(check.corpus for check in checks)
+        rules = ", ".join(sorted({check.rule for check in checks}))
+        sentence = f"{share:.1%} of items in {against}, checked {max(c.checked_at for c in checks)}, rule {rules}"
+        joined.append(replace(m, companion=companion, contamination=sentence))
+    return joined

@@ -30,7 +30,9 @@ def publish(store: Store, *, run_id: str, now: str, comparison_id: str | None = 
     """
     run = store.catalog.run(run_id)
     if run.status != "closed":
-        raise DataError(f"run {run_id} is {run.status}, not closed ({run.reason or 'no reason recorded'}): not published")
+        raise DataError(
+            f"run {run_id} is {run.status}, not closed ({run.reason or 'no reason recorded'}): not published"
+        )
     view = build_view(store, run_id=run_id, comparison_id=comparison_id, notes=notes)
     html_blob = store.blobs.put(report_html(view).encode("utf-8"))
     json_blob = store.blobs.put(canonical_json(report_json(view)))
@@ -70,4 +72,3 @@ def comparison_view(store: Store | None, comparison: Comparison) -> ReportView:
     if store is None:
         return ReportView(comparison=comparison)
     return build_view(store, run_id=comparison.run_a, comparison_id=comparison.comparison_id)
-

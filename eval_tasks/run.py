@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
-from eval_tasks.digests import digest_parts
 from eval_tasks.environment import describe_environment
 from eval_tasks.errors import DataError, InfraError
 from eval_tasks.prompts import build_requests
@@ -57,7 +56,8 @@ def run_shard(
 ) -> ShardReport:
     """Compute what is left of shard `shard` and record it as done.
 
-    `owner` names this pod in claims. `stop`, when set, ends the work after the batch in hand with `InterruptedShardError`.
+    `owner` names this pod in claims. `stop`, when set, ends the work after the batch in hand with
+    `InterruptedShardError`.
     `progress(items_done, items_total)` is called after each batch. Raises DataError when this environment is not the
     one the run is pinned to, InfraError when another pod holds the rest longer than its lease.
     """
@@ -112,13 +112,9 @@ def _pin_environment(store: Store, plan: Plan) -> str:
     environment = describe_environment(plan.request.engine)
     fingerprint = environment.env_fingerprint
     store.catalog.save_environment(environment)
-    config_digest = digest_parts([plan.request.request_digest, fingerprint])
-    pinned = store.catalog.pin_environment(plan.run_id, fingerprint, config_digest)
-    if pinned != fingerprint:
-        raise DataError(
-            f"run {plan.run_id} is pinned to environment {pinned[:12]} and this pod is {fingerprint[:12]}: a run never "
-            "straddles two environments; drain the nodes that changed, or start a repeat of the run"
-        )
+    run = store.catalog.pin_environment(plan.run_id, fingerprint)
+    if run.status in ("planned", "incomplete"):
+        store.catalog.update_run(plan.run_id, status="running", reason="")
     return fingerprint
 
 
@@ -147,7 +143,9 @@ def _drain(
         before = n_computed
         for batch in left:
             if stop is not None and stop.is_set():
-                raise InterruptedShardError(f"stopped with {len(left)} of {len(batches)} batches to go; finished ones are kept")
+                raise InterruptedShardError(
+                    f"stopped with {len(left)} of {len(batches)} batches to go; finished ones are kept"
+                )
             if not store.queue.try_claim(plan.run_id, batch.batch, owner, limits.lease_seconds, datetime.now(UTC)):
                 continue
             with _lease(store, plan.run_id, batch.batch, owner, limits.lease_seconds):

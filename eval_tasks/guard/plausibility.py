@@ -1,4 +1,4 @@
-"""Range and shape checks of one benchmark's numbers in one run. Goes in: a Measurement and columns; comes out: breaches."""
+"""Range and shape checks of one benchmark in one run: a Measurement and columns go in, breaches come out."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def _excursions(
 def _environment_check(store: Store, run_id: str) -> str:
     fingerprints = {row.env_fingerprint for row in store.catalog.shards(run_id) if row.env_fingerprint}
     if len(fingerprints) > 1:
-        return f"failed: shards report {len(fingerprints)} environments ({', '.join(sorted(f[:12] for f in fingerprints))})"
+        names = ", ".join(sorted(fingerprint[:12] for fingerprint in fingerprints))
+        return f"failed: shards report {len(fingerprints)} environments ({names})"
     return "passed: one environment" if fingerprints else "passed: no shard reports (imported rows)"
 
 

@@ -205,7 +205,7 @@ def guard(run_ids: list[str]) -> list[str]:
 
 
 def compare(params: dict[str, Any], planned: list[PlannedRun]) -> str | None:
-    """Compare the candidate with its baseline under the registered rule; the comparison id, or None without a baseline."""
+    """Compare the candidate with its baseline; the comparison id, or None without a baseline."""
     from eval_tasks.compare import compare as library_compare
 
     store = _store()

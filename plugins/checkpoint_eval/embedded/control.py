@@ -39,8 +39,8 @@ class EmbeddedError(RuntimeError):
 def up(root: Path, *, port: int | None = None, standalone: bool = False, timeout_seconds: float = 300) -> Endpoint:
     """Start everything under `root`, or find it running, and wait until it is healthy.
 
-    `standalone` runs `airflow standalone` as one program instead of Airflow's components one by one (it does not bring a
-    component back that died). Raises EmbeddedError naming the component and its log.
+    `standalone` runs `airflow standalone` as one program instead of Airflow's components one by one (it does not bring
+    a component back that died). Raises EmbeddedError naming the component and its log.
     """
     home = Home(root=root.resolve())
     chosen = home.prepare(port)
