@@ -88,7 +88,7 @@ class Encoder:
         return self._cut(self._opened(encoded), self._max_context + 1 - longest)
 
     def _opened(self, encoded: Encoded) -> Encoded:
-        """With one BOS in front where the policy wants it; an empty prompt becomes BOS, else EOS, as in the reference."""
+        """With one BOS in front where the policy wants it; an empty prompt becomes BOS, else EOS, as in lm-eval."""
         ids = encoded.prompt_ids
         if self._bos is not None:
             ids = [self._bos, *_without_leading(ids, self._bos)]
