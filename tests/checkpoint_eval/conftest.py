@@ -9,13 +9,15 @@ is an empty one, since `dag.test()` parses all of it at every call: a test of th
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for category in ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning", "UserWarning")
         for module in (r"airflow\.", r"sqlalchemy\.", r"kubernetes\.", r"kubernetes_asyncio\.", r"pydantic\.")
     ]
+    foreign.append(pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning"))
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
@@ -98,3 +101,78 @@ def run_dag(airflow_db: Path) -> Callable[..., DagRun]:
         return dag.test(**options)
 
     return run
+
+
+class PodServer:
+    """A live local pod API in a process of its own: start, stop, kill, and the real Kubernetes client for it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.state = folder / "state"
+        self.kubeconfig = folder / "kubeconfig"
+        self.arguments = arguments
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> PodServer:
+        """Start and wait until it is ready."""
+        ready = self.state / "ready.json"
+        ready.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "checkpoint_eval.local_pods", "--state", str(self.state)]
+        self.process = subprocess.Popen(
+            [*command, "--kubeconfig", str(self.kubeconfig), *self.arguments],
+            env=os.environ | {"PYTHONPATH": f"{_REPOSITORY / 'plugins'}{os.pathsep}{_REPOSITORY}"},
+        )
+        end = time.monotonic() + 60
+        while not ready.exists():
+            assert self.process.poll() is None, f"the pod API ended with {self.process.returncode}"
+            assert time.monotonic() < end, "the pod API was not ready within a minute"
+            time.sleep(0.05)
+        return self
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return str(json.loads((self.state / "ready.json").read_text("utf-8"))["url"])
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """As a service manager would; its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def client(self) -> Any:
+        """`kubernetes.client.CoreV1Api` through the kubeconfig that it wrote."""
+        from kubernetes import client, config
+
+        return client.CoreV1Api(config.new_client_from_config(str(self.kubeconfig)))
+
+
+@pytest.fixture(scope="session")
+def pod_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodServer]:
+    """One pod API for all tests that only use it: 64 cores to admit, one image that never pulls."""
+    arguments = ("--cpu", "64", "--refuse-image", "registry.example/absent:1", "--kill-on-exit")
+    server = PodServer(tmp_path_factory.mktemp("pods"), *arguments).start()
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def start_pod_server(tmp_path: Path) -> Iterator[Callable[..., PodServer]]:
+    """`start_pod_server(*arguments)`: a pod API of the test's own; whatever it leaves is ended after the test."""
+    started: list[PodServer] = []
+
+    def start(*arguments: str) -> PodServer:
+        started.append(PodServer(tmp_path / f"pods-{len(started)}", *arguments).start())
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+        server.arguments = ("--kill-on-exit",)
+        assert server.start().stop() == 0  # adopts what still runs, and ends it
