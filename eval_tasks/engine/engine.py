@@ -1,0 +1,139 @@
+"""Requests in, responses out: `load_engine` makes an engine from a checkpoint's folder, `Engine.respond` runs it.
+
+A response is a function of its request, the checkpoint, the EngineConfig and the environment; of no companion, order,
+batch, cache or tuning value. Knows no storage, no benchmark and no gold answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from eval_tasks.checkpoint import max_context, read_config
+from eval_tasks.engine.architectures import check_architecture
+from eval_tasks.engine.forward import Body
+from eval_tasks.engine.generation import Generator
+from eval_tasks.engine.head import Head
+from eval_tasks.engine.likelihood import score
+from eval_tasks.engine.linears import pin_linears
+from eval_tasks.engine.loading import load_model
+from eval_tasks.engine.prefix import PrefixCache
+from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
+from eval_tasks.engine.validity import problem_of
+from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
+from eval_tasks.tokenization import Tokenizer, load_tokenizer
+
+_MEBIBYTE = 1024 * 1024
+
+
+class Engine:
+    """A loaded checkpoint. `context` is in tokens: the model's, or the configured one when that is less."""
+
+    def __init__(
+        self,
+        *,
+        config: EngineConfig,
+        tuning: EngineTuning,
+        tokenizer: Tokenizer,
+        body: Body,
+        head: Head,
+        context: int,
+    ) -> None:
+        self.config = config
+        self.tuning = tuning
+        self.tokenizer = tokenizer
+        self.context = context
+        self._body = body
+        self._head = head
+        self.prefix = PrefixCache(body, tuning.prefix_cache_mb * _MEBIBYTE) if config.prefix == "shared" else None
+
+    def respond(self, requests: Sequence[Request]) -> list[Response]:
+        """One response per request, in order; kinds may be mixed. What cannot run is ``invalid`` with a reason."""
+        pin_threads(self.config)
+        responses: dict[int, Response] = {}
+        scored: list[int] = []
+        generated: list[int] = []
+        for i, request in enumerate(requests):
+            problem = problem_of(request, context=self.context, n_embeddings=self._head.n_tokens)
+            if problem:
+                responses[i] = _invalid(request, problem)
+            else:
+                (generated if request.kind == "generation" else scored).append(i)
+        found = score(
+            [requests[i] for i in scored],
+            body=self._body,
+            head=self._head,
+            prefix=self.prefix,
+            rows_per_forward=self.tuning.rows_per_forward,
+        )
+        responses.update(zip(scored, found, strict=True))
+        generator = Generator(
+            body=self._body,
+            head=self._head,
+            tokenizer=self.tokenizer,
+            prefix=self.prefix,
+            tuning=self.tuning,
+            context=self.context,
+        )
+        responses.update(zip(generated, generator.generate([requests[i] for i in generated]), strict=True))
+        return [responses[i] for i in range(len(requests))]
+
+    def tuned(self, tuning: EngineTuning) -> Engine:
+        """The same loaded weights with other tuning values and an empty prefix cache."""
+        return self._with(self.config, tuning)
+
+    def with_prefix(self, prefix: Literal["none", "shared"]) -> Engine:
+        """The same loaded weights with or without prefix sharing."""
+        return self._with(dataclasses.replace(self.config, prefix=prefix), self.tuning)
+
+    def with_threads(self, threads: int) -> Engine:
+        """The same loaded weights on another number of threads."""
+        return self._with(dataclasses.replace(self.config, threads=threads), self.tuning)
+
+    def _with(self, config: EngineConfig, tuning: EngineTuning) -> Engine:
+        check_config(config, tuning)
+        return Engine(
+            config=config,
+            tuning=tuning,
+            tokenizer=self.tokenizer,
+            body=self._body,
+            head=self._head,
+            context=self.context,
+        )
+
+
+def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None = None) -> Engine:
+    """An engine for the checkpoint in the local `folder`.
+
+    Raises UserError for a configuration outside the contract, and CheckpointError with a reason for a checkpoint that
+    must not be evaluated (`architectures.check_architecture`, `loading.load_model`).
+    """
+    tuning = tuning or EngineTuning()
+    check_config(config, tuning)
+    declared = read_config(folder)
+    positions = max_context(declared)
+    context = min(positions, config.max_context or positions)
+    check_architecture(declared, context)
+    tokenizer = load_tokenizer(folder)
+    device = prepare_torch(config)
+    model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
+    output = model.get_output_embeddings()
+    head = Head(output.weight, output.bias, config.head_rows)
+    widths = pin_linears(model.base_model)
+    body = Body(model.base_model, model.config, widths=widths, positions=positions)
+    return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
+
+
+def _invalid(request: Request, reason: str) -> Response:
+    return Response(
+        benchmark_id=request.benchmark_id,
+        item_id=request.item_id,
+        status="invalid",
+        reason=reason,
+        prompt_digest=request.prompt_digest,
+        n_prompt_tokens=len(request.prompt_ids),
+        n_output_tokens=sum(map(len, request.continuations)),
+        prompt_truncated=request.prompt_truncated,
+    )

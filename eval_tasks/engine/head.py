@@ -1,0 +1,52 @@
+"""Hidden rows in, log-probabilities out: fp32 matrix products of a fixed number of rows, then fp32 log-softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from eval_tasks.engine.linears import multiply_by
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Head:
+    """The output head. `rows`: rows of its one GEMM shape. A row whose logits are not all finite gives None."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> None:
+        self.n_tokens = int(weight.shape[0])
+        self.rows = rows
+        self._multiply = multiply_by(weight.detach().float(), None if bias is None else bias.detach().float())
+
+    def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
+        """For each row of `hidden` (n, width) the log-probabilities of its target token ids."""
+        found: list[list[float] | None] = []
+        for logits, finite in self._blocks(hidden):
+            logprobs = logits.log_softmax(dim=-1)
+            for row, is_finite in enumerate(finite):
+                wanted = list(targets[len(found)])
+                found.append(logprobs[row, wanted].tolist() if is_finite else None)
+        return found
+
+    def greedy(self, hidden: torch.Tensor) -> list[tuple[int, float] | None]:
+        """For each row of `hidden` (n, width) its most probable token (ties: the lowest id) and log-probability."""
+        found: list[tuple[int, float] | None] = []
+        for logits, finite in self._blocks(hidden):
+            best = logits.argmax(dim=-1)
+            values = logits.log_softmax(dim=-1).gather(1, best[:, None])[:, 0].tolist()
+            found += [
+                (token, value) if is_finite else None
+                for token, value, is_finite in zip(best.tolist(), values, finite, strict=False)
+            ]
+        return found
+
+    def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
+        """Blocks of (logits, whether finite per real row), the last one filled up with zero rows."""
+        for start in range(0, hidden.shape[0], self.rows):
+            part = hidden[start : start + self.rows].float()
+            block = part.new_zeros(self.rows, part.shape[1])
+            block[: part.shape[0]] = part
+            logits = self._multiply(block)
+            finite: list[bool] = logits.isfinite().all(dim=-1)[: part.shape[0]].tolist()
+            yield logits, finite

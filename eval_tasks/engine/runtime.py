@@ -1,0 +1,79 @@
+"""Engine configuration in, a torch process pinned to it out: threads, determinism, full fp32. Set, then checked.
+
+Everything here is process-wide in torch, so an engine pins it again before each piece of work (`pin_threads`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from eval_tasks.errors import InfraError, UserError
+from eval_tasks.records import EngineConfig, EngineTuning
+
+if TYPE_CHECKING:
+    import torch
+
+TILE = 64
+EXACT_THREADS = (1, 2)
+_MAX_HEAD_ROWS = 1024
+
+
+def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
+    """Raise UserError for values with which the contract does not hold or was not shown."""
+    if config.tile != TILE:
+        raise UserError(f"tile is {config.tile}; only {TILE} was verified")
+    if config.threads not in EXACT_THREADS:
+        raise UserError(
+            f"threads is {config.threads}; element-wise kernels change bits at other counts than 1 and 2: "
+            "run more worker processes instead"
+        )
+    if config.tensor_parallel != 1:
+        raise UserError(f"tensor_parallel is {config.tensor_parallel}; only 1 is supported")
+    if not config.deterministic:
+        raise UserError("deterministic is false; this engine has no other mode")
+    if config.head_rows % 4 or not 4 <= config.head_rows <= _MAX_HEAD_ROWS:
+        raise UserError(f"head_rows is {config.head_rows}; give a multiple of 4 from 4 to {_MAX_HEAD_ROWS}")
+    if config.device == "cpu" and config.dtype == "float16":
+        raise UserError("dtype float16 needs device cuda; on cpu use float32 or bfloat16")
+    for name, value, least in (
+        ("rows_per_forward", tuning.rows_per_forward, 1),
+        ("decode_rows", tuning.decode_rows, 1),
+        ("prefix_cache_mb", tuning.prefix_cache_mb, 0),
+    ):
+        if value < least:
+            raise UserError(f"{name} is {value}; give {least} or more")
+
+
+def prepare_torch(config: EngineConfig) -> torch.device:
+    """Pin this process to `config` and say where to compute. Raises UserError or InfraError when it did not take."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    import torch
+
+    torch.use_deterministic_algorithms(True)
+    # Filling every fresh buffer costs a tenth of the time and hides nothing here: no kernel reads before it writes.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.benchmark = False
+    pin_threads(config)
+    mkldnn: Any = torch.backends.mkldnn
+    if config.device == "cpu" and not (mkldnn.is_available() and mkldnn.enabled):
+        raise InfraError("this torch has no oneDNN; the engine's CPU path stands on its matrix multiplication")
+    if config.device == "cuda":
+        if not torch.cuda.is_available():
+            raise UserError("device is cuda and torch sees no GPU; set device to cpu or use an image with CUDA")
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    if not torch.are_deterministic_algorithms_enabled() or torch.get_float32_matmul_precision() != "highest":
+        raise InfraError("torch did not keep the deterministic settings; another library in this process changed them")
+    return torch.device(config.device)
+
+
+def pin_threads(config: EngineConfig) -> None:
+    """Give torch exactly the configured number of threads. Raises InfraError when it does not take it."""
+    import torch
+
+    if torch.get_num_threads() != config.threads:
+        torch.set_num_threads(config.threads)
+    if torch.get_num_threads() != config.threads:
+        raise InfraError(f"torch runs {torch.get_num_threads()} threads where {config.threads} were asked for")

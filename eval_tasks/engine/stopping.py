@@ -1,0 +1,57 @@
+"""Generated token ids in, one by one; text and the reason to stop out. Knows no model and no torch.
+
+EOS ids and stop strings that are one special token end at token level. Other stop strings end at text level, wherever
+token borders fall; the text before the first one is kept exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_tasks.records.item import FinishReason
+from eval_tasks.tokenization import Tokenizer
+
+
+class Stopper:
+    """Follows one generation: `add` each token id until it gives a reason, then read `text`."""
+
+    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], max_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self._eos_ids = frozenset(tokenizer.eos_ids)
+        self._stop_ids = frozenset(i for stop in stops if (i := _special_id(tokenizer, stop)) is not None)
+        self._stops = tuple(stop for stop in stops if stop)
+        self._reach = max(map(len, self._stops), default=1) - 1
+        self._max_tokens = max_tokens
+        self._step = tokenizer.stream()
+        self._text = ""
+        self.ids: list[int] = []
+        self.reason: FinishReason = ""
+
+    def add(self, token_id: int) -> FinishReason:
+        """The reason to stop after this token, '' to go on. The token is kept in `ids` either way."""
+        self.ids.append(token_id)
+        if token_id in self._eos_ids:
+            self.reason = "eos"
+        elif token_id in self._stop_ids:
+            self.reason = "stop"
+        else:
+            searched = max(0, len(self._text) - self._reach)
+            self._text += self._step(token_id)
+            if any(self._text.find(stop, searched) >= 0 for stop in self._stops):
+                self.reason = "stop"
+            elif len(self.ids) >= self._max_tokens:
+                self.reason = "length"
+        return self.reason
+
+    def text(self) -> str:
+        """What was written before any stop string and without the token that ended it."""
+        ended = self.reason == "eos" or (self.ids and self.ids[-1] in self._stop_ids)
+        text = self._tokenizer.decode(self.ids[:-1] if ended else self.ids)
+        ends = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        return text[: min(ends)] if ends else text
+
+
+def _special_id(tokenizer: Tokenizer, stop: str) -> int | None:
+    """The id of a stop string that is one special token: it never shows in the text."""
+    ids = tokenizer.encode(stop) if stop else []
+    return ids[0] if len(ids) == 1 and tokenizer.decode(ids) == "" else None
