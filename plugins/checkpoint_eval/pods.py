@@ -1,0 +1,180 @@
+"""Shards of a plan -> pods. Everything about a worker pod is decided here, and is plain data until Airflow runs it.
+
+`shard_pods` gives a DAG the operator, `shard_pod_kwargs` gives it one mapping per shard. What a pod may do is little:
+it runs as nobody, without privileges, capabilities or a service account token, on a read-only root with one scratch
+directory, and it ends by a deadline. Which cluster that is, the Airflow connection `kubernetes_default` says: a
+kubeconfig path for the local pod API, `in_cluster` in a cluster. Importing this module imports neither Airflow nor
+Kubernetes; calling `shard_pods` imports both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from eval_tasks.settings import EnvironmentSpec, Limits, Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.mappedoperator import OperatorPartial
+
+CONNECTION = "kubernetes_default"
+SCRATCH = "/scratch"
+WORKER_SECRET = "checkpoint-eval-worker"  # noqa: S105  the name of a Secret and of a ConfigMap, not a secret
+LABEL = "checkpoint-eval"
+NOBODY = 65532
+GRACE_SECONDS = 60  # a worker that is asked to stop finishes the batch in hand
+
+# A pod may wait long for room (a node has to come up, or others to finish), but not for its image.
+SCHEDULE_TIMEOUT_SECONDS = 6 * 3600
+STARTUP_TIMEOUT_SECONDS = 20 * 60
+
+
+def shard_pods(
+    *,
+    task_id: str,
+    pool: str | None = None,
+    poll_seconds: float = 2.0,
+    log_seconds: int | None = 30,
+    retries: int = Limits().pod_retries,
+    retry_delay: timedelta = timedelta(seconds=30),
+    **overrides: Any,
+) -> OperatorPartial:
+    """The deferrable pod operator with all that is common to shards; `.expand_kwargs(...)` it with `shard_pod_kwargs`.
+
+    A failed pod is kept to look at, a succeeded one is deleted. No result crosses XCom. `overrides` are further
+    arguments of the operator.
+    """
+    from checkpoint_eval.pod_operator import ShardPodOperator
+
+    return ShardPodOperator.partial(
+        task_id=task_id,
+        pool=pool,
+        map_index_template="shard {{ task.labels['checkpoint-eval/shard'] }}",
+        kubernetes_conn_id=CONNECTION,
+        deferrable=True,
+        durable=True,
+        do_xcom_push=False,
+        random_name_suffix=False,
+        get_logs=True,
+        logging_interval=log_seconds,
+        log_events_on_failure=True,
+        log_pod_spec_on_failure=False,
+        on_finish_action="delete_succeeded_pod",
+        on_kill_action="delete_pod",
+        termination_grace_period=GRACE_SECONDS,
+        termination_message_policy="FallbackToLogsOnError",
+        poll_interval=poll_seconds,
+        startup_check_interval_seconds=max(1, round(poll_seconds)),
+        schedule_timeout_seconds=SCHEDULE_TIMEOUT_SECONDS,
+        startup_timeout_seconds=STARTUP_TIMEOUT_SECONDS,
+        **({"retries": retries, "retry_delay": retry_delay} | overrides),
+    )
+
+
+def shard_pod_kwargs(
+    *,
+    plan_uri: str,
+    run_id: str,
+    shards: Iterable[int],
+    group: str,
+    tier: str,
+    environment: EnvironmentSpec,
+    limits: Limits,
+    settings: Settings,
+) -> list[dict[str, Any]]:
+    """One mapping of operator arguments per shard, JSON throughout."""
+    template = pod_template(environment, limits, settings)
+    return [
+        {
+            # The task instance's id is new at every try, so that a retry never meets the failed pod's name, and it
+            # stays the same within one, so that a lost answer to a create can never lead to a second pod.
+            "name": f"{group}-{run_id[:8]}-{shard}-{{{{ (ti.id | string)[-8:] }}}}",
+            "arguments": ["run-shard", "--plan", plan_uri, "--shard", str(shard)],
+            "labels": {
+                "app.kubernetes.io/name": "checkpoint-eval",
+                f"{LABEL}/run": run_id[:63],
+                f"{LABEL}/shard": str(shard),
+                f"{LABEL}/group": group,
+                f"{LABEL}/tier": tier,
+            },
+            "pod_template_dict": template,
+        }
+        for shard in shards
+    ]
+
+
+def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Settings) -> dict[str, Any]:
+    """The pod of an environment, as Kubernetes reads it, without name, labels and arguments."""
+    accelerators = {"nvidia.com/gpu": str(environment.gpus)} if environment.gpus else {}
+    container = {
+        "name": "base",
+        "image": environment.image,
+        "command": ["python", "-m", "eval_tasks"],
+        "env": worker_env(settings),
+        "envFrom": [
+            {"configMapRef": {"name": WORKER_SECRET, "optional": True}},
+            {"secretRef": {"name": WORKER_SECRET, "optional": True}},
+        ],
+        "resources": {
+            "requests": {"cpu": environment.cpu, "memory": environment.memory, **accelerators},
+            "limits": {"memory": environment.memory, **accelerators},
+        },
+        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": environment.namespace},
+        "spec": {
+            "restartPolicy": "Never",
+            "serviceAccountName": environment.service_account,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "nodeSelector": dict(environment.node_selector),
+            "tolerations": [dict(toleration) for toleration in environment.tolerations],
+            "activeDeadlineSeconds": limits.pod_deadline_seconds,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": NOBODY,
+                "runAsGroup": NOBODY,
+                "fsGroup": NOBODY,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+        },
+    }
+
+
+def worker_env(settings: Settings) -> list[dict[str, Any]]:
+    """What a worker is told. Never a secret: a catalog URL with a password is left to the worker's Secret.
+
+    With a store on the local file system the pod is a process of this machine and shares its home; otherwise its home
+    is the scratch directory.
+    """
+    shares_the_machine = urlsplit(settings.store_uri).scheme in ("", "file")
+    home = str(settings.home) if shares_the_machine else f"{SCRATCH}/home"
+    values = {
+        "CHECKPOINT_EVAL_HOME": home,
+        "CHECKPOINT_EVAL_STORE_URI": settings.store_uri,
+        "HF_OFFLINE": str(int(settings.hf_offline)),
+        "HOME": SCRATCH,
+        "TMPDIR": SCRATCH,
+        "TERMINATION_MESSAGE_PATH": "/dev/termination-log",
+    }
+    if shares_the_machine and settings.config is not None:
+        values["CHECKPOINT_EVAL_CONFIG"] = str(settings.config)
+    if urlsplit(settings.catalog_url).password is None:
+        values["CHECKPOINT_EVAL_CATALOG_URL"] = settings.catalog_url
+    fields = {"POD_NAME": "metadata.name", "NODE_NAME": "spec.nodeName"}
+    return [
+        *({"name": name, "value": value} for name, value in sorted(values.items())),
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
+    ]

@@ -1,0 +1,205 @@
+"""The worker pod as data, and the real operator against a live local pod API through `dag.test()`."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checkpoint_eval.pods import pod_template, shard_pod_kwargs, shard_pods, worker_env
+from eval_tasks.settings import EnvironmentSpec, Limits, Settings
+
+if TYPE_CHECKING:
+    from tests.checkpoint_eval.conftest import PodServer  # pragma: no cover
+
+RUN_ID = "0123456789abcdef" * 4
+
+
+def mappings(tmp_path: Path, shards: list[int], **environment: Any) -> list[dict[str, Any]]:
+    return shard_pod_kwargs(
+        plan_uri="blob:plan",
+        run_id=RUN_ID,
+        shards=shards,
+        group="logprob",
+        tier="health",
+        environment=EnvironmentSpec(name="local", **environment),
+        limits=Limits(pod_deadline_seconds=100),
+        settings=Settings(home=tmp_path),
+    )
+
+
+def env(settings: Settings) -> dict[str, Any]:
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in worker_env(settings)}
+
+
+def test_a_shard_becomes_one_json_mapping_with_labels_that_kubernetes_takes(tmp_path: Path) -> None:
+    first, second = mappings(tmp_path, [0, 7])
+    assert json.loads(json.dumps(first)) == first
+    assert second["arguments"] == ["run-shard", "--plan", "blob:plan", "--shard", "7"]
+    assert first["name"] != second["name"]
+    assert second["labels"]["checkpoint-eval/shard"] == "7"
+    assert all(len(value) <= 63 for value in second["labels"].values())
+
+
+def test_a_pod_may_do_little(tmp_path: Path) -> None:
+    spec = pod_template(EnvironmentSpec(name="x"), Limits(pod_deadline_seconds=9), Settings(home=tmp_path))["spec"]
+    container = spec["containers"][0]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["activeDeadlineSeconds"] == 9
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["volumeMounts"] == [{"name": "scratch", "mountPath": "/scratch"}]
+
+
+def test_accelerators_and_their_place_come_from_the_environment(tmp_path: Path) -> None:
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    environment = EnvironmentSpec(
+        name="gpu", gpus=2, cpu="4", memory="8Gi", node_selector={"class": "h200"}, tolerations=(toleration,)
+    )
+    spec = pod_template(environment, Limits(), Settings(home=tmp_path))["spec"]
+    assert spec["nodeSelector"] == {"class": "h200"}
+    assert spec["tolerations"] == [toleration]
+    assert spec["containers"][0]["resources"] == {
+        "requests": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"},
+        "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"},
+    }
+
+
+def test_no_password_goes_into_a_pod_spec(tmp_path: Path) -> None:
+    remote = Settings(home=tmp_path, store_uri="s3://bucket/evals", catalog_url="postgresql://eval:s3cret@db/catalog")
+    assert "CHECKPOINT_EVAL_CATALOG_URL" not in env(remote)
+    assert "s3cret" not in json.dumps(pod_template(EnvironmentSpec(name="x"), Limits(), remote))
+    assert env(remote)["CHECKPOINT_EVAL_HOME"] == "/scratch/home"
+
+
+def test_a_local_store_is_shared_with_the_pod(tmp_path: Path) -> None:
+    variables = env(Settings(home=tmp_path))
+    assert variables["CHECKPOINT_EVAL_HOME"] == str(tmp_path)
+    assert variables["CHECKPOINT_EVAL_STORE_URI"] == str(tmp_path / "store")
+    assert variables["CHECKPOINT_EVAL_CATALOG_URL"] == f"sqlite:///{tmp_path / 'catalog.db'}"
+    assert variables["POD_NAME"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def test_only_errors_that_a_person_must_act_on_are_final() -> None:
+    from checkpoint_eval.pod_operator import FINAL_EXIT_CODES
+    from eval_tasks import errors
+    from eval_tasks.cli.main import exit_code
+
+    final = (
+        errors.UserError,
+        errors.NotComparableError,
+        errors.DataError,
+        errors.CheckpointGoneError,
+        errors.BlockedError,
+    )
+    assert {exit_code(kind("x")) for kind in final} == FINAL_EXIT_CODES
+    assert exit_code(errors.InfraError("x")) not in FINAL_EXIT_CODES
+
+
+def test_a_dag_of_pods_serializes_alike_each_time(airflow_home: Path) -> None:
+    from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    def serialized() -> str:
+        with DAG("serialized_pods") as dag:
+            shard_pods(task_id="run_shard", pool="logprob_pods").expand_kwargs([{"name": "a"}])
+        return json.dumps(DagSerialization.serialize_dag(dag), sort_keys=True, default=str)
+
+    assert serialized() == serialized()
+
+
+class Outcome:
+    """What `dag.test()` left: states by map index, and the errors that a person would read."""
+
+    def __init__(self, run: Any, errors: dict[int, str]) -> None:
+        instances = [ti for ti in run.get_task_instances() if ti.task_id == "run_shard"]
+        self.states = {ti.map_index: str(ti.state) for ti in instances}
+        self.names = {ti.map_index: ti.rendered_map_index for ti in instances}
+        self.errors = errors
+
+
+@pytest.fixture
+def run_pods(
+    run_dag: Callable[..., Any], pod_server: PodServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Outcome]:
+    """`run_pods(dag_id, scripts, ...)`: one shard pod per Python script, through the real operator."""
+    from airflow.sdk import DAG
+
+    connection = {"conn_type": "kubernetes", "extra": {"kube_config_path": str(pod_server.kubeconfig)}}
+    monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "somebody-elses"))
+
+    def run(dag_id: str, scripts: list[str], **environment: Any) -> Outcome:
+        errors: dict[int, str] = {}
+
+        def note(context: Any) -> None:
+            errors[context["ti"].map_index] = str(context["exception"])
+
+        wanted = mappings(tmp_path, list(range(len(scripts))), namespace=dag_id.replace("_", "-"), **environment)
+        for mapping, script in zip(wanted, scripts, strict=True):
+            template = json.loads(json.dumps(mapping["pod_template_dict"]))
+            template["spec"]["containers"][0]["command"] = ["python", "-c", script]
+            mapping |= {"pod_template_dict": template, "arguments": []}
+        with DAG(dag_id, schedule=None) as dag:
+            shard_pods(
+                task_id="run_shard",
+                poll_seconds=0.2,
+                retries=1,
+                retry_delay=datetime.timedelta(0),
+                on_failure_callback=note,
+            ).expand_kwargs(wanted)
+        return Outcome(run_dag(dag), errors)
+
+    return run
+
+
+@pytest.mark.full
+def test_pods_run_through_the_real_operator(run_pods: Callable[..., Outcome], pod_server: PodServer) -> None:
+    outcome = run_pods(
+        "pods_succeed", ["print('hello')", "import os; open(os.environ['TMPDIR'] + '/scratch', 'w').close()"]
+    )
+    assert outcome.states == {0: "success", 1: "success"}
+    assert outcome.names == {0: "shard 0", 1: "shard 1"}
+    assert pod_server.client().list_namespaced_pod("pods-succeed").items == []
+
+
+@pytest.mark.full
+def test_a_failure_names_its_reason_and_is_retried_only_when_that_can_help(
+    run_pods: Callable[..., Outcome], pod_server: PodServer
+) -> None:
+    leave = "import os, sys; open(os.environ['TERMINATION_MESSAGE_PATH'], 'w').write({!r}); sys.exit({})"
+    outcome = run_pods(
+        "pods_fail",
+        [
+            leave.format("InfraError: store unreachable", 4),
+            leave.format("UserError: no such plan", 2),
+            "import time; x = bytearray(300_000_000); time.sleep(30)",
+        ],
+        memory="150Mi",
+    )
+    assert outcome.states == {0: "failed", 1: "failed", 2: "failed"}
+    assert "Error (exit code 4): InfraError: store unreachable" in outcome.errors[0]
+    assert "Error (exit code 2): UserError: no such plan" in outcome.errors[1]
+    assert "OOMKilled (exit code 137)" in outcome.errors[2]
+    pods = pod_server.client().list_namespaced_pod("pods-fail").items
+    tries = [pod.metadata.labels["checkpoint-eval/shard"] for pod in pods]
+    assert sorted(tries) == ["0", "0", "1", "2", "2"]
+
+
+@pytest.mark.full
+def test_an_image_that_cannot_be_pulled_fails_soon_and_leaves_no_pod(
+    run_pods: Callable[..., Outcome], pod_server: PodServer
+) -> None:
+    outcome = run_pods("pods_image", ["print()"], image="registry.example/absent:1")
+    assert outcome.states == {0: "failed"}
+    assert "ImagePull" in outcome.errors[0] or "ErrImagePull" in outcome.errors[0]
+    assert pod_server.client().list_namespaced_pod("pods-image").items == []
