@@ -42,7 +42,7 @@ class FileStore:
             self._fs, root = fsspec.core.url_to_fs(uri, **options)
         self._root = str(root).rstrip("/")
         protocol = self._fs.protocol
-        self._local = "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+        self.is_local = "file" in ((protocol,) if isinstance(protocol, str) else protocol)
 
     def uri(self, name: str) -> str:
         """The place of `name`, whether or not it exists."""
@@ -70,6 +70,11 @@ class FileStore:
         with _storage_errors("look at", self.uri(name)):
             return int(self._fs.size(self._path(name)))
 
+    def modified_ns(self, name: str) -> int:
+        """When a local file was last changed, in nanoseconds since 1970. Raises FileNotFoundError."""
+        with _storage_errors("look at", self.uri(name)):
+            return Path(self._path(name)).stat().st_mtime_ns
+
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted; an absent folder is empty."""
         try:
@@ -94,7 +99,7 @@ class FileStore:
     def draft(self, name: str) -> Iterator[Draft]:
         """A Draft to write to; it becomes `name` when the block ends well, and leaves nothing when it does not."""
         with _storage_errors("write", self.uri(name)):
-            if self._local:
+            if self.is_local:
                 yield from self._local_draft(Path(self._path(name)))
             else:
                 yield from self._remote_draft(self._path(name))

@@ -16,6 +16,7 @@ from eval_tasks.records import Response
 from eval_tasks.store.compaction import BatchFile, merged
 from eval_tasks.store.files import FileStore
 from eval_tasks.store.identity import row_digest, rows_digest, storable_response
+from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import RESPONSES, opened
 from eval_tasks.store.response_rows import responses_of, table_of
 
@@ -25,6 +26,7 @@ class Responses:
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
+        self._named = NamedFiles(files)
 
     def write_batch(self, run_id: str, shard: int, batch: int, rows: Sequence[Response]) -> str:
         """Store a batch's rows; gives its result_id, the digest of the rows' identity.
@@ -131,15 +133,7 @@ class Responses:
         entries = {entry["benchmark_id"]: entry for entry in self.manifest(run_id)["files"]}
         if benchmark_id not in entries:
             raise UserError(f"run {run_id!r} has no benchmark {benchmark_id!r}; {did_you_mean(benchmark_id, entries)}")
-        entry = entries[benchmark_id]
-        uri = self._files.uri(entry["name"])
-        try:
-            size = self._files.size(entry["name"])
-            if size != entry["size"]:
-                raise DataError(f"{uri} is damaged: it has {size} bytes, the manifest says {entry['size']}")
-            return opened(self._files.open(entry["name"]), uri)
-        except FileNotFoundError as error:
-            raise DataError(f"{uri} is gone, though the manifest of run {run_id!r} names it") from error
+        return self._named.open(entries[benchmark_id])
 
     def _closed_as(self, run_id: str, results_digest: str) -> str | None:
         """The manifest's digest when the run is closed. Raises DataError when it was closed with other results."""
@@ -171,11 +165,9 @@ class Responses:
                 digests.extend(table["row_digest"].to_pylist())
                 writer.write_table(table)
         return {
+            **NamedFiles.entry(name, draft),
             "benchmark_id": benchmark_id,
-            "name": name,
             "n_rows": len(digests),
-            "size": draft.size,
-            "blake3": draft.digest,
             "rows_digest": rows_digest(digests),
         }
 

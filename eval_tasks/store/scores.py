@@ -17,7 +17,8 @@ from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Score
 from eval_tasks.store.files import FileStore
 from eval_tasks.store.identity import rows_digest, score_digest, storable_score
-from eval_tasks.store.parquet import SCORES, opened
+from eval_tasks.store.named_files import NamedFiles
+from eval_tasks.store.parquet import SCORES
 
 
 class Scores:
@@ -25,6 +26,7 @@ class Scores:
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
+        self._named = NamedFiles(files)
 
     def write(self, run_id: str, benchmark_id: str, grader: str, rows: Sequence[Score]) -> None:
         """Store a grader's scores. The same again is a no-op.
@@ -51,10 +53,8 @@ class Scores:
         entry = {
             "grader": grader,
             "sequence": 1 + max((e["sequence"] for e in entries.values()), default=0),
-            "name": name,
+            **NamedFiles.entry(name, draft),
             "n_rows": len(ordered),
-            "size": draft.size,
-            "blake3": draft.digest,
             "rows_digest": digest,
         }
         self._files.write(f"{_folder(run_id, benchmark_id)}/{key}.json", canonical_json(entry))
@@ -74,7 +74,8 @@ class Scores:
         wanted = SCORES.check_columns(columns)
         entry = self._entry(run_id, benchmark_id, grader)
         filtered = wanted is not None and metric is not None and "metric" not in wanted
-        table = self._table(entry, [*wanted, "metric"] if wanted is not None and filtered else wanted)
+        with self._named.open(entry) as file:
+            table = file.read(columns=[*wanted, "metric"] if wanted is not None and filtered else wanted)
         if metric is None:
             return table
         chosen = table.filter(pc.equal(table["metric"], metric))
@@ -112,17 +113,6 @@ class Scores:
             except ValueError as error:
                 raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
         return {entry["grader"]: entry for entry in sorted(found, key=lambda e: (e["sequence"], e["grader"]))}
-
-    def _table(self, entry: dict[str, Any], columns: list[str] | None) -> Any:
-        uri = self._files.uri(entry["name"])
-        try:
-            size = self._files.size(entry["name"])
-            if size != entry["size"]:
-                raise DataError(f"{uri} is damaged: it has {size} bytes, its entry says {entry['size']}")
-            with opened(self._files.open(entry["name"]), uri) as file:
-                return file.read(columns=columns)
-        except FileNotFoundError as error:
-            raise DataError(f"{uri} is gone, though scores by {entry['grader']!r} are recorded") from error
 
 
 def _check_rows(run_id: str, benchmark_id: str, ordered: Sequence[Score]) -> None:

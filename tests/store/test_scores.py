@@ -41,14 +41,14 @@ def test_one_metric_and_some_columns(store: Store) -> None:
     store.scores.write("run", BENCHMARK_ID, "choice@1", ROWS)
     table = store.scores.read("run", BENCHMARK_ID, metric="acc", columns=["item_id"])
     assert table.to_pydict() == {"item_id": ["a", "b"]}
-    with pytest.raises(UserError, match="no scores of metric 'ac'.*close: 'acc'"):
+    with pytest.raises(UserError, match=r"no scores of metric 'ac'.*close: 'acc'"):
         store.scores.read("run", BENCHMARK_ID, metric="ac")
 
 
 def test_the_same_again_is_nothing_and_other_content_an_error(store: Store) -> None:
     store.scores.write("run", BENCHMARK_ID, "choice@1", ROWS)
     store.scores.write("run", BENCHMARK_ID, "choice@1", ROWS[::-1])
-    with pytest.raises(DataError, match="'choice@1'.*new version"):
+    with pytest.raises(DataError, match=r"'choice@1'.*new version"):
         store.scores.write("run", BENCHMARK_ID, "choice@1", ROWS[:2])
     assert store.scores.read("run", BENCHMARK_ID).num_rows == 3
 
