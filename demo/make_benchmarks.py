@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from blake3 import blake3
-from word_problems import SUBJECTS, Problem, as_short_question, choices, draw_problem, question, story, worked_answer
+from word_problems import SUBJECTS, Problem, choices, draw_problem, question, story, worked_answer
 
 SHIPPED = Path(__file__).resolve().parents[1] / "eval_tasks" / "benchmarks" / "demo"
 SEED = 20_261_130

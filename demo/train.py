@@ -32,8 +32,8 @@ DEFAULT_STEPS = 1200
 CHECKPOINTS = (1 / 24, 1 / 6, 1 / 3, 1 / 2, 3 / 4, 1.0)  # shares of the training
 PEAK_LEARNING_RATE = 4e-3
 _WORDS = (
-    "Q A Question Answer : . .\n ? + - * = #### \n has have gives gets loses more from to of them boxes with in each box "
-    "Each holds Then Now How many does"
+    "Q A Question Answer : . ? + - * = #### has have gives gets loses more from to of them boxes with in each box Each "
+    "holds Then Now How many does"
 )
 
 

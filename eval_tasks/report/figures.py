@@ -49,7 +49,7 @@ def score_figures(view: ReportView) -> list[Figure]:
 
 def forest_figures(comparison: Comparison) -> list[Figure]:
     """One forest plot of A - B for each unit; a rule's margin is a band around zero."""
-    drawable = [t for t in comparison.tests if _scaled(t.delta, t.unit) is not None]
+    drawable = [t for t in sentences.shown_tests(comparison) if _scaled(t.delta, t.unit) is not None]
     figures = []
     for number, unit in enumerate(dict.fromkeys(t.unit for t in drawable), start=1):
         all_rows = [t for t in drawable if t.unit == unit]

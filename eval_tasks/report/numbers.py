@@ -10,17 +10,11 @@ import math
 from collections.abc import Mapping
 
 ABSENT = "–"
-_UNIT_NAMES = {
-    "fraction": "points",
-    "bits_per_byte": "bits per byte",
-    "bits_per_token": "bits per token",
-    "bits": "bits",
-}
 
 
 def unit_name(unit: str) -> str:
     """What a unit is called in display: fractions are shown in points."""
-    return _UNIT_NAMES.get(unit, unit.replace("_", " "))
+    return "points" if unit == "fraction" else unit
 
 
 def amount(value: float | None, unit: str = "fraction") -> str:

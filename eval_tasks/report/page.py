@@ -10,16 +10,17 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from eval_tasks.records import Excursion, GuardReport
+from eval_tasks.records import GuardReport
 from eval_tasks.report import figures, sentences, tables
-from eval_tasks.report.text import clean, excerpt
+from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SAMPLES_BUDGET = 120_000  # characters of raw outputs on the whole page
+_SAMPLES_BUDGET = 80_000  # characters of raw outputs on the whole page
 _LONGEST_EXCERPT = 1_500
 _LONGEST_TEXT = 2_000
-_MOST_EXCURSIONS = 40
+_LONGEST_LINE = 300
+_MOST_EXCURSIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,8 @@ class Sample:
 class ShownExcursion:
     """An excursion with its shortened samples."""
 
-    excursion: Excursion
+    title: str
+    finding: str
     samples: tuple[Sample, ...]
 
 
@@ -77,15 +79,16 @@ def _pairs(name: str, caption: str, values: Any) -> tables.Table | None:
 
 def _excursions(guard: GuardReport) -> tuple[ShownExcursion, ...]:
     shown = guard.excursions[:_MOST_EXCURSIONS]
-    n_texts = 3 * sum(len(excursion.samples) for excursion in shown) or 1
+    n_texts = 4 * sum(len(excursion.samples) for excursion in shown) or 1
     limit = min(_LONGEST_EXCERPT, max(120, _SAMPLES_BUDGET // n_texts))
     return tuple(
         ShownExcursion(
-            excursion=excursion,
+            title=one_line(f"{excursion.benchmark} · {excursion.metric}: {excursion.check}", _LONGEST_LINE),
+            finding=one_line(f"Observed {excursion.observed}; expected {excursion.expected}.", _LONGEST_LINE),
             samples=tuple(
                 Sample(
-                    item_id=sample.item_id,
-                    status=sample.status,
+                    item_id=one_line(sample.item_id, 80),
+                    status=one_line(sample.status, 40),
                     parts=(
                         ("Prompt (end)", excerpt(sample.prompt_tail, limit)),
                         ("Output", excerpt(sample.output, limit)),

@@ -147,9 +147,9 @@ def _inline_svg(figure: Figure, name: str) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href=")#', rf"\1#{name}-", svg)
-    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\1{name}-", svg)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", svg)
     for stand_in, css in _CSS.items():
         svg = svg.replace(stand_in, css)

@@ -69,13 +69,18 @@ def exploratory(comparison: Comparison) -> str:
         return "Exploratory: no decision rule was registered, so nothing here decides between the two."
     if comparison.exploratory:
         return (
-            f"Exploratory: decision rule {comparison.rule.name} was not registered before the run started, so its "
-            "outcome is a suggestion to be confirmed on new data."
+            f"Exploratory: decision rule {comparison.rule.name} does not bind this comparison, so its outcome is a "
+            "suggestion to be confirmed on new data."
         )
     return (
         f"Decided by rule {comparison.rule.name} ({comparison.rule.kind.replace('_', ' ')}), registered "
         f"{comparison.rule.registered_at or 'before the run'}; benchmarks that are not part of it are exploratory."
     )
+
+
+def shown_tests(comparison: Comparison) -> tuple[PairedTest, ...]:
+    """The tests as shown: a composite rule's own test stands before its components and all others."""
+    return comparison.tests if comparison.composite is None else (comparison.composite, *comparison.tests)
 
 
 def chance(comparison: Comparison) -> str:
@@ -124,14 +129,14 @@ def companion(measurement: Measurement) -> str:
     if clean is None:
         return measurement.contamination
     flagged = f"{count(clean.n_contaminated)} flagged ({share(clean.n_contaminated, clean.n + clean.n_contaminated)})"
-    return f"{amount(clean.score, measurement.unit)} {interval(clean.ci95, measurement.unit)} n {count(clean.n)}, {flagged}"
+    unit = measurement.unit
+    return f"{amount(clean.score, unit)} {interval(clean.ci95, unit)} n {count(clean.n)}, {flagged}"
 
 
 def score_name(measurement: Measurement) -> str:
     """Metric with its unit where that is not points, and which way is better where it is down."""
-    unit = (
-        "" if measurement.unit == "fraction" or measurement.unit == measurement.metric else unit_name(measurement.unit)
-    )
+    says_itself = measurement.unit in ("fraction", measurement.metric.replace("_", " "))
+    unit = "" if says_itself else unit_name(measurement.unit)
     notes = [part for part in (unit, "" if measurement.higher_is_better else "lower is better") if part]
     return f"{measurement.metric} ({', '.join(notes)})" if notes else measurement.metric
 

@@ -115,18 +115,19 @@ def companions(measurements: tuple[Measurement, ...]) -> Table:
 
 def tests(comparison: Comparison) -> Table:
     """The Benjamini-Hochberg table: every benchmark of the comparison, tested or not."""
+    shown = sentences.shown_tests(comparison)
     headings = ("A", "B", "Δ = A − B", "95 % interval", "p", "q", "b / c", "Pairs", "MDE")
     return Table(
         name="tests",
         caption="Paired comparison by benchmark, p adjusted by Benjamini-Hochberg (q)",
         columns=_columns("Benchmark", *headings, "Verdict", "Test", numbers=",".join(headings)),
-        rows=tuple(_test_row(test) for test in comparison.tests),
-        marked=frozenset(i for i, test in enumerate(comparison.tests) if test.not_tested),
+        rows=tuple(_test_row(test) for test in shown),
+        marked=frozenset(i for i, test in enumerate(shown) if test.not_tested),
     )
 
 
 def _test_row(test: PairedTest) -> tuple[str, ...]:
-    unit = "" if test.unit == "fraction" else f" ({unit_name(test.unit)})"
+    unit = "" if test.unit in ("fraction", test.metric.replace("_", " ")) else f" ({unit_name(test.unit)})"
     method = test.method if test.p_exact is None else f"{test.method}, exact p {probability(test.p_exact)}"
     return (
         f"{test.benchmark} · {test.metric}{unit}",

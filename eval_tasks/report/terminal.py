@@ -109,12 +109,10 @@ def _guard(guard: GuardReport) -> list[RenderableType]:
                 f"observed {excursion.observed}, expected {excursion.expected}"
             )
         )
-        for sample in excursion.samples:
-            lines.append(
-                _cell(
-                    f"    {sample.item_id}: output {one_line(sample.output, 60)!r}, gold {one_line(sample.gold, 30)!r}"
-                )
-            )
+        lines += [
+            _cell(f"    {s.item_id}: output {one_line(s.output, 60)!r}, gold {one_line(s.gold, 30)!r}")
+            for s in excursion.samples
+        ]
     return lines
 
 
@@ -135,7 +133,7 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             ("verdict", False),
         ],
     )
-    for test in comparison.tests:
+    for test in sentences.shown_tests(comparison):
         table.add_row(
             _name(test.benchmark, test.metric),
             _cell(change(test.delta, test.unit), change_interval(test.ci95, test.unit)),

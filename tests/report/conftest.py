@@ -130,7 +130,7 @@ def make_comparison(**changes: object) -> Comparison:
                 "bits_per_byte",
                 -0.4211,
                 0.02,
-                unit="bits_per_byte",
+                unit="bits per byte",
                 higher_is_better=False,
                 p=1e-9,
                 q=2e-9,
@@ -197,7 +197,7 @@ def view() -> ReportView:
                 quarantined=True,
                 quarantine_reason="strict below plausible 0.05 to 0.95",
             ),
-            measurement("demo-text", "bits_per_byte", 0.9, 0.02, unit="bits_per_byte", higher_is_better=False),
+            measurement("demo-text", "bits_per_byte", 0.9, 0.02, unit="bits per byte", higher_is_better=False),
         ),
         benchmarks=(benchmark("demo-choice"),),
         guard=GuardReport(
