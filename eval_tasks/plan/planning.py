@@ -1,0 +1,203 @@
+"""Checkpoint and suite -> the plan of a run: which items in which batches in which shards, in the store and the queue.
+
+Needs the checkpoint's tokenizer and config, not its weights. The same request is the same run, and gets the plan that
+it already has: planning twice doubles nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eval_tasks.checkpoint import max_context, read_config
+from eval_tasks.errors import UserError
+from eval_tasks.plan.selection import choose_items
+from eval_tasks.plan.shards import Work, cut_shards
+from eval_tasks.prompts import PromptBuilder
+from eval_tasks.records import (
+    BenchmarkVersion,
+    Checkpoint,
+    EngineConfig,
+    Item,
+    Plan,
+    Request,
+    Run,
+    RunRequest,
+    Suite,
+    SuiteEntry,
+    from_json,
+    to_json,
+)
+from eval_tasks.records.plan import Group
+from eval_tasks.settings import EnvironmentSpec, Limits
+from eval_tasks.store import Store
+from eval_tasks.tokenization import load_tokenizer
+
+_ITEMS_AT_ONCE = 512
+
+
+def plan(
+    store: Store,
+    *,
+    checkpoint: Checkpoint,
+    checkpoint_dir: Path,
+    suite: str | Suite,
+    environment: EnvironmentSpec,
+    limits: Limits,
+    engine: EngineConfig,
+    seed: int = 0,
+    repeat: int = 0,
+    now: str,
+) -> Plan:
+    """Plan `suite` (NAME or NAME@VERSION) on a checkpoint whose verified copy lies in `checkpoint_dir`.
+
+    Raises UserError for an unknown suite, for one without items, and naming the items whose prompts the benchmark
+    refuses to cut to the context.
+    """
+    from eval_tasks.environment import harness_version
+
+    chosen = _suite(store, suite)
+    request = RunRequest(
+        checkpoint_id=checkpoint.checkpoint_id,
+        suite=chosen.name,
+        suite_version=chosen.version,
+        suite_id=chosen.suite_id,
+        benchmark_ids=tuple(entry.benchmark_id for entry in chosen.entries),
+        engine=engine,
+        harness_version=harness_version(),
+        seed=seed,
+    )
+    run_id = request.run_id(environment.name, repeat)
+    known = _known_plan(store, request, run_id)
+    if known is not None:
+        made = replace(known, checkpoint_uri=checkpoint.uri)
+    else:
+        made = _cut(store, run_id, request, chosen, checkpoint, checkpoint_dir, environment.name, limits)
+    run = Run(
+        run_id=run_id,
+        request=request,
+        environment=environment.name,
+        repeat=repeat,
+        tier=chosen.tier,
+        training_run=checkpoint.training_run,
+        step=checkpoint.step,
+        checkpoint_uri=checkpoint.uri,
+        created_at=now,
+    )
+    return _record(store, run, made)
+
+
+def plan_uri(store: Store, made: Plan) -> str:
+    """Where the plan lies in the store: what a pod is given."""
+    return store.blobs.uri(store.blobs.put_json(to_json(made)))
+
+
+def load_plan(store: Store, reference: str) -> Plan:
+    """The plan at a URI, or of a digest, of this store. Raises UserError when there is none."""
+    return store.plan(reference)
+
+
+def _suite(store: Store, suite: str | Suite) -> Suite:
+    if isinstance(suite, Suite):
+        return suite
+    name, _, version = suite.partition("@")
+    return store.catalog.suite(name, version or None)
+
+
+def _known_plan(store: Store, request: RunRequest, run_id: str) -> Plan | None:
+    """The plan that the run has, None when it is new or was never wholly planned."""
+    for run in store.catalog.runs(checkpoint_id=request.checkpoint_id, suite=request.suite):
+        if run.run_id == run_id and run.plan_blob is not None:
+            return from_json(Plan, store.blobs.get_json(run.plan_blob))
+    return None
+
+
+def _cut(
+    store: Store,
+    run_id: str,
+    request: RunRequest,
+    suite: Suite,
+    checkpoint: Checkpoint,
+    checkpoint_dir: Path,
+    environment: str,
+    limits: Limits,
+) -> Plan:
+    tokenizer = load_tokenizer(checkpoint_dir)
+    context = max_context(read_config(checkpoint_dir))
+    work: list[Work] = []
+    notes: list[str] = []
+    for entry in suite.entries:
+        benchmark = store.catalog.benchmark_by_id(entry.benchmark_id)
+        shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
+        builder = PromptBuilder(benchmark, shots, tokenizer, request.engine, context)
+        more, remarks = _work(benchmark, _chosen(store, benchmark, entry), builder, request.engine.batch_size)
+        work += more
+        notes += remarks
+    if not work:
+        raise UserError(f"suite {suite.name!r} has no items to run; add benchmarks to it")
+    batches, shards = cut_shards(work, limits)
+    return Plan(
+        run_id=run_id,
+        request=request,
+        environment=environment,
+        checkpoint_uri=checkpoint.uri,
+        shards=tuple(shards),
+        batches_blob=store.blobs.put_batches(batches),
+        n_batches=len(batches),
+        n_items=sum(len(batch.item_ids) for batch in batches),
+        notes=tuple(notes),
+    )
+
+
+def _chosen(store: Store, benchmark: BenchmarkVersion, entry: SuiteEntry) -> list[Item]:
+    return choose_items(store.blobs.get_items(benchmark.items_blob), entry.n_items, entry.seed)
+
+
+def _work(
+    benchmark: BenchmarkVersion, items: Sequence[Item], builder: PromptBuilder, batch_size: int
+) -> tuple[list[Work], list[str]]:
+    """The benchmark's batches, and remarks on its prompts for the plan's reader."""
+    costs: list[int] = []
+    flags: Counter[str] = Counter()
+    for start in range(0, len(items), _ITEMS_AT_ONCE):
+        for request in builder.requests(items[start : start + _ITEMS_AT_ONCE]):
+            costs.append(_cost_tokens(request))
+            flags.update(_flags(request))
+    group: Group = "generation" if benchmark.kind == "generation" else "logprob"
+    work = [
+        Work(
+            benchmark_id=benchmark.benchmark_id,
+            group=group,
+            item_ids=tuple(item.item_id for item in items[start : start + batch_size]),
+            cost_tokens=sum(costs[start : start + batch_size]),
+        )
+        for start in range(0, len(items), batch_size)
+    ]
+    return work, [f"{benchmark.name}: {flag} in {n} of {len(items)} items" for flag, n in sorted(flags.items())]
+
+
+def _cost_tokens(request: Request) -> int:
+    return len(request.prompt_ids) + sum(map(len, request.continuations)) + request.max_tokens
+
+
+def _flags(request: Request) -> Iterator[str]:
+    if request.prompt_truncated:
+        yield "prompt cut to the context"
+    if request.boundary_merge:
+        yield "token across the boundary of prompt and choice"
+    if request.problem:
+        yield f"not scoreable ({request.problem})"
+
+
+def _record(store: Store, run: Run, made: Plan) -> Plan:
+    """Plan blob, run, queue and shards; each step again is a no-op, so that a plan cut short is completed."""
+    blob = store.blobs.put_json(to_json(made))
+    stored = store.catalog.create_run(replace(run, plan_blob=blob))
+    if stored.plan_blob != blob:
+        store.catalog.update_run(run.run_id, plan_blob=blob, checkpoint_uri=made.checkpoint_uri)
+    if not store.responses.is_closed(run.run_id):
+        store.queue.enqueue(run.run_id, store.blobs.get_batches(made.batches_blob))
+        store.catalog.save_shards(run.run_id, made.shards)
+    return made

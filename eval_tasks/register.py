@@ -1,0 +1,194 @@
+"""YAML files -> registered benchmarks, suites and rules. Everything is checked first; a refused file leaves nothing.
+
+The same file again changes nothing. Other content under the same name and version is refused by the catalog, with the
+digest that differs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_tasks.datasets import Dataset, items_digest, load_dataset
+from eval_tasks.digests import digest_parts
+from eval_tasks.errors import UserError
+from eval_tasks.prompts import Composer, template_digest
+from eval_tasks.prompts.few_shot import Shots
+from eval_tasks.records import BenchmarkVersion, DecisionRule, Item, ScorerRef, Suite, SuiteEntry
+from eval_tasks.registry import (
+    BenchmarkSpec,
+    load_benchmark_file,
+    load_rule_file,
+    load_suite_file,
+    shipped_benchmarks,
+    shipped_rules,
+    shipped_suites,
+)
+from eval_tasks.scoring import check_items, metric_info, scorer_digest, scorer_version, validate_scorer
+from eval_tasks.store import Store
+
+_log = logging.getLogger(__name__)
+
+_RENDERED = 256
+"""Items whose prompts are rendered at registration: the first, and a choice by hash that any edit may move."""
+
+
+def register_benchmark(store: Store, path: Path, now: str | None = None) -> BenchmarkVersion:
+    """Check and register the benchmark in a YAML file. `now` is UTC in ISO 8601, None for the present.
+
+    Raises UserError for anything wrong in the file, its data, templates or scorer; DriftError for other data than
+    pinned; InfraError when data cannot be reached.
+    """
+    spec = load_benchmark_file(path)
+    scorer = _checked_scorer(spec)
+    dataset = load_dataset(spec, path.parent)
+    check_items(scorer, dataset.items)
+    benchmark = _benchmark(spec, scorer, dataset, now or datetime.now(UTC).isoformat(timespec="seconds"))
+    _check_prompts(benchmark, dataset)
+    _warn_of_tells(spec, dataset.items)
+    return _save(store, benchmark, dataset)
+
+
+def register_suite(store: Store, path: Path) -> Suite:
+    """Register the suite in a YAML file; its benchmarks must be registered. Raises UserError with close names."""
+    spec = load_suite_file(path)
+    entries: list[SuiteEntry] = []
+    for entry in spec.benchmarks:
+        benchmark = store.catalog.benchmark(entry.name, entry.version)
+        if entry.n_items is not None and entry.n_items > benchmark.n_items:
+            raise UserError(
+                f"{path}: n_items of {entry.name!r} is {entry.n_items}, and it has {benchmark.n_items} items; "
+                "lower it, or leave it out to take all"
+            )
+        if any(other.benchmark_id == benchmark.benchmark_id for other in entries):
+            raise UserError(f"{path}: {entry.name!r} has the same content as a benchmark before it; leave one out")
+        entries.append(
+            SuiteEntry(
+                benchmark=benchmark.name,
+                version=benchmark.version,
+                benchmark_id=benchmark.benchmark_id,
+                n_items=entry.n_items,
+                seed=entry.seed,
+            )
+        )
+    suite = Suite(name=spec.name, version=spec.version, tier=spec.tier, entries=tuple(entries))
+    return store.catalog.save_suite(suite)
+
+
+def register_rule(store: Store, path: Path, now: str) -> DecisionRule:
+    """Register the decision rule in a YAML file at `now` (UTC, ISO 8601). The same rule keeps its first time.
+
+    Raises UserError when a component is not registered, or its scorer does not have the rule's metric that way up.
+    """
+    rule = load_rule_file(path).record(now)
+    for name in rule.components:
+        benchmark = store.catalog.benchmark(name)
+        info = metric_info(benchmark.scorer.name, rule.metric)
+        if info.higher_is_better != (rule.direction == "higher"):
+            better = "higher" if info.higher_is_better else "lower"
+            raise UserError(f"{path}: {rule.metric!r} of {name!r} is better when {better}; set 'direction: {better}'")
+    return store.catalog.save_rule(rule)
+
+
+def register_shipped(store: Store, now: str) -> list[BenchmarkVersion]:
+    """Register all benchmarks, suites and rules that ship with the package; the benchmarks, by name."""
+    benchmarks = [register_benchmark(store, path, now) for path in shipped_benchmarks().values()]
+    for path in shipped_suites().values():
+        register_suite(store, path)
+    for path in shipped_rules().values():
+        register_rule(store, path, now)
+    return benchmarks
+
+
+def _checked_scorer(spec: BenchmarkSpec) -> ScorerRef:
+    scorer = ScorerRef(
+        name=spec.scorer.name, version=scorer_version(spec.scorer.name), parameters=dict(spec.scorer.parameters)
+    )
+    validate_scorer(scorer, spec.kind)
+    for metric in (spec.primary_metric, *spec.plausible_range):
+        metric_info(scorer.name, metric)
+    return scorer
+
+
+def _benchmark(spec: BenchmarkSpec, scorer: ScorerRef, dataset: Dataset, now: str) -> BenchmarkVersion:
+    template = spec.prompt.record()
+    few_shot = spec.few_shot.record(dataset.few_shot_blake3) if spec.few_shot else None
+    return BenchmarkVersion(
+        name=spec.name,
+        version=spec.version,
+        kind=spec.kind,
+        items_digest=items_digest(dataset.items),
+        template_digest=template_digest(template, few_shot, dataset.few_shot),
+        scorer_digest=scorer_digest(scorer),
+        n_items=len(dataset.items),
+        items_blob="",
+        few_shot_blob=None,
+        template=template,
+        few_shot=few_shot,
+        scorer=scorer,
+        primary_metric=spec.primary_metric,
+        licence=spec.licence,
+        source=spec.source.record(dataset.source_blake3),
+        created_at=now,
+        decision_grade=spec.decision_grade,
+        stratum_key=spec.item.stratum,
+        cluster_key=spec.item.cluster,
+        chance_level=spec.chance_level,
+        plausible_range={metric: (low, high) for metric, (low, high) in spec.plausible_range.items()},
+        max_tokens=spec.max_tokens,
+        on_long_prompt=spec.on_long_prompt,
+        hardware_class=spec.hardware_class,
+        description=spec.description,
+    )
+
+
+def _save(store: Store, benchmark: BenchmarkVersion, dataset: Dataset) -> BenchmarkVersion:
+    """Store items and record. A version that is registered with other content is refused before a blob is written."""
+    for known in store.catalog.benchmarks():
+        same_name = (known.name, known.version) == (benchmark.name, benchmark.version)
+        if same_name and known.benchmark_id != benchmark.benchmark_id:
+            return store.catalog.save_benchmark(benchmark)
+    few_shot_blob = store.blobs.put_items(dataset.few_shot) if dataset.few_shot else None
+    items_blob = store.blobs.put_items(dataset.items)
+    return store.catalog.save_benchmark(replace(benchmark, items_blob=items_blob, few_shot_blob=few_shot_blob))
+
+
+def _check_prompts(benchmark: BenchmarkVersion, dataset: Dataset) -> None:
+    """Render some prompts. Raises UserError naming the item and the part of the template that failed."""
+    shots = Shots(benchmark.name, benchmark.few_shot, dataset.few_shot)
+    composer = Composer(benchmark.name, benchmark.kind, benchmark.template, shots)
+    sample = sorted(dataset.items, key=lambda item: digest_parts(["render", item.item_id]))
+    for item in [*dataset.items[:1], *sample[:_RENDERED]]:
+        prompt = composer.prompt(item)
+        if not prompt.context.strip():
+            raise UserError(
+                f"benchmark {benchmark.name!r}, item {item.item_id!r}: the prompt is empty; see prompt.item"
+            )
+
+
+def _warn_of_tells(spec: BenchmarkSpec, items: Sequence[Item]) -> None:
+    """Warn when only the gold choice begins, or ends, with white space: stripped here, it still tells of the data."""
+    if not isinstance(spec.prompt.choices, str):
+        return
+    tests: dict[str, Callable[[str], bool]] = {
+        "begins": lambda text: text[:1].isspace(),
+        "ends": lambda text: text[-1:].isspace(),
+    }
+    for verb, has_blank in tests.items():
+        telling = 0
+        for item in items:
+            blank = [has_blank(str(choice)) for choice in item.fields[spec.prompt.choices]]
+            gold = item.target[0] if isinstance(item.target, list) else item.target
+            telling += blank.count(blank[gold]) == 1 and len(blank) > 1 and any(blank)
+        if telling:
+            _log.warning(
+                "benchmark %s: in %d of %d items the gold choice alone %s (or alone does not) with a blank; blanks are "
+                "stripped from choices, and the data deserves a look",
+                spec.name,
+                telling,
+                len(items),
+                verb,
+            )
