@@ -3,7 +3,8 @@
 A landing waits until its listing has been quiet for a while, its marker is there (if one is configured) and its content
 is complete; then it is ready, with the DAG runs it gets decided once and for good; it is dispatched when these were
 fired. `ready` is left only after firing, and run ids are functions of the landing, so whatever is killed in between,
-each DAG run is started exactly once. States ``gone`` and ``superseded`` are left again when the same listing returns.
+each DAG run is started exactly once. The ledger itself supersedes a listing when another one is seen at its place, and
+lets one that was gone or superseded wait anew when it is seen again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from eval_tasks.checkpoint.reasons import Problem
 from eval_tasks.checkpoint.tiers import EvaluatedRun, dag_run_id, planned_runs
 from eval_tasks.records import Landing
 
-State = Literal["waiting", "ready", "dispatched", "broken", "gone", "superseded"]
+State = Literal["waiting", "ready", "dispatched", "broken", "gone"]
 AlertKind = Literal["checkpoint_incomplete", "checkpoint_broken"]
 
 # An incomplete one whose listing does not change is looked into again: a size and a time are not its content.
@@ -41,7 +42,7 @@ class KnownLanding(Protocol):
     def first_seen_at(self) -> str: ...  # noqa: D102
 
     @property
-    def changed_at(self) -> str: ...  # noqa: D102
+    def place_first_seen_at(self) -> str: ...  # noqa: D102
 
     @property
     def dag_runs(self) -> Sequence[str]: ...  # noqa: D102
@@ -76,19 +77,24 @@ class Change:
 
 
 def due_for_check(
-    run: WatchPolicy, sightings: Sequence[Sighting], rows: Sequence[KnownLanding], now: datetime
+    run: WatchPolicy,
+    sightings: Sequence[Sighting],
+    rows: Sequence[KnownLanding],
+    checked_at: Mapping[str, datetime],
+    now: datetime,
 ) -> list[Sighting]:
-    """The sightings whose content is to be looked into now: waiting, marked, quiet, and not looked into just before."""
+    """The sightings whose content is to be looked into now: waiting, marked, quiet, not looked into just before.
+
+    `checked_at`: when each landing was looked into last, as far as the caller remembers.
+    """
     known = {row.landing.landing_id: row for row in rows}
     due = []
     for sighting in sightings:
         row = known.get(sighting.landing.landing_id)
-        if row is None or row.state != "waiting" or not sighting.marked:
+        if row is None or row.state != "waiting" or not sighting.marked or not _is_quiet(run, row, now):
             continue
-        if row.reason and not row.reason.startswith(("no_marker", "unsettled")):
-            if _age(row.changed_at, now) >= RECHECK_SECONDS:
-                due.append(sighting)
-        elif _is_quiet(run, row, now):
+        last = checked_at.get(row.landing.landing_id)
+        if last is None or (now - last).total_seconds() >= RECHECK_SECONDS:
             due.append(sighting)
     return due
 
@@ -105,15 +111,13 @@ def decide(
     `checked` has, by landing id, the problem (None: complete) of each landing that was looked into just now.
     """
     here = {sighting.landing.landing_id: sighting for sighting in sightings}
-    place_now = {(s.landing.step, s.landing.uri): s.landing.landing_id for s in sightings}
     ordinals = _Ordinals(rows)
     changes = []
     for row in sorted(rows, key=lambda row: (row.landing.step, row.landing.uri, row.first_seen_at)):
         sighting = here.get(row.landing.landing_id)
+        change = None
         if sighting is None:
-            change = _absent(row, place_now.get((row.landing.step, row.landing.uri)))
-        elif row.state in ("gone", "superseded"):
-            change = Change(landing=row.landing, state="waiting", dag_runs=tuple(row.dag_runs), alerted=row.alerted)
+            change = _absent(row)
         elif row.state in ("ready", "dispatched"):
             change = _promoted(run, row) if sighting.promoted else None
         elif row.state == "waiting":
@@ -121,21 +125,14 @@ def decide(
             if row.landing.landing_id in checked and problem is None:
                 change = _ready(run, row, sighting, ordinals)
             else:
-                change = _waiting(run, row, rows, sighting, problem, now)
-        else:
-            change = None
+                change = _waiting(run, row, sighting, problem, now)
         if change is not None:
             changes.append(change)
     return changes
 
 
-def _absent(row: KnownLanding, successor: str | None) -> Change | None:
-    if row.state not in ("waiting", "ready", "broken"):
-        return None
-    if successor is not None:
-        reason = f"other content lies there now: landing {successor[:12]}"
-        return _changed(row, state="superseded", reason=reason)
-    if row.state == "broken":
+def _absent(row: KnownLanding) -> Change | None:
+    if row.state not in ("waiting", "ready"):
         return None
     return _changed(row, state="gone", reason=f"gone: {row.landing.uri} was removed before it was evaluated")
 
@@ -156,59 +153,38 @@ def _promoted(run: WatchPolicy, row: KnownLanding) -> Change | None:
 
 
 def _waiting(
-    run: WatchPolicy,
-    row: KnownLanding,
-    rows: Sequence[KnownLanding],
-    sighting: Sighting,
-    problem: Problem | None,
-    now: datetime,
+    run: WatchPolicy, row: KnownLanding, sighting: Sighting, problem: Problem | None, now: datetime
 ) -> Change | None:
     if problem is not None and problem.reason == "gone":
         return None  # the next listing tells whether it was removed or replaced
     if problem is not None and not problem.heals:
-        alert: AlertKind | None = None if row.alerted else "checkpoint_broken"
-        return _changed(row, state="broken", reason=str(problem), alerted=True, alert=alert)
-    upload = _upload(row, rows)
-    overdue = _age(upload[0].first_seen_at, now) >= run.alert_after_seconds
-    if overdue and not any(part.alerted for part in upload):
-        reason = str(problem or _without_check(run, row, sighting, upload[0], now) or row.reason)
+        return _changed(row, state="broken", reason=str(problem), alerted=True, alert="checkpoint_broken")
+    overdue = _age(row.place_first_seen_at, now) >= run.alert_after_seconds
+    if overdue and not row.alerted:
+        reason = str(problem or _without_check(run, row, sighting, now) or row.reason)
         if reason:
             return _changed(row, state="waiting", reason=reason, alerted=True, alert="checkpoint_incomplete")
-    return None if problem is None else _changed(row, state="waiting", reason=str(problem))
+    if problem is None or str(problem) == row.reason:
+        return None
+    return _changed(row, state="waiting", reason=str(problem))
 
 
-def _without_check(
-    run: WatchPolicy, row: KnownLanding, sighting: Sighting, first: KnownLanding, now: datetime
-) -> Problem | None:
+def _without_check(run: WatchPolicy, row: KnownLanding, sighting: Sighting, now: datetime) -> Problem | None:
     """Why a landing was not even looked into."""
-    uri = row.landing.uri
+    uri, since = row.landing.uri, row.place_first_seen_at
     if not sighting.marked:
         return Problem(
             reason="no_marker",
-            message=f"{uri} has no {run.marker!r}, seen first at {first.first_seen_at}; let the training run write it, "
-            "write it by hand, or take 'marker' out of the configuration",
+            message=f"{uri} has no {run.marker!r}, seen first at {since}; let the training run write it, write it by "
+            "hand, or take 'marker' out of the configuration",
         )
     if not _is_quiet(run, row, now):
         return Problem(
             reason="unsettled",
-            message=f"the files of {uri} keep changing since {first.first_seen_at} and were never unchanged for "
+            message=f"the files of {uri} keep changing since {since} and were never unchanged for "
             f"{run.quiet_seconds:g} s; stop what writes to them",
         )
     return None
-
-
-def _upload(row: KnownLanding, rows: Sequence[KnownLanding]) -> list[KnownLanding]:
-    """The rows that this upload went through, first one first: one place, listing after listing, never yet ready."""
-    place = (row.landing.step, row.landing.uri)
-    upload = [row]
-    earlier = [other for other in rows if (other.landing.step, other.landing.uri) == place and other is not row]
-    for other in sorted(earlier, key=lambda other: other.first_seen_at, reverse=True):
-        if other.first_seen_at > row.first_seen_at:
-            continue
-        if other.state not in ("superseded", "waiting") or other.dag_runs:
-            break
-        upload.insert(0, other)
-    return upload
 
 
 class _Ordinals:
@@ -250,7 +226,7 @@ def _changed(
 
 
 def _is_quiet(run: WatchPolicy, row: KnownLanding, now: datetime) -> bool:
-    return _age(row.first_seen_at if row.reason else row.changed_at or row.first_seen_at, now) >= run.quiet_seconds
+    return _age(row.first_seen_at, now) >= run.quiet_seconds
 
 
 def _age(moment: str, now: datetime) -> float:

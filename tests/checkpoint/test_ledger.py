@@ -38,7 +38,7 @@ class Row:
     state: str
     reason: str
     first_seen_at: str
-    changed_at: str
+    place_first_seen_at: str
     dag_runs: tuple[str, ...] = ()
     alerted: bool = False
 
@@ -53,6 +53,7 @@ class World:
     marked: set[int] = field(default_factory=set)
     promoted: set[int] = field(default_factory=set)
     rows: dict[str, Row] = field(default_factory=dict)
+    checked_at: dict[str, datetime] = field(default_factory=dict)
     alerts: list[tuple[str, str]] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     fired_after_record: list[str] = field(default_factory=list)
@@ -78,10 +79,10 @@ class World:
         self.now += timedelta(seconds=after)
         moment, sightings = self.now.isoformat(), self.sightings()
         for sighting in sightings:
-            landing = sighting.landing
-            self.rows.setdefault(landing.landing_id, Row(landing, "waiting", "", moment, moment))
-        due = due_for_check(self.run, sightings, list(self.rows.values()), self.now)
+            self._see(sighting.landing, moment)
+        due = due_for_check(self.run, sightings, list(self.rows.values()), self.checked_at, self.now)
         checked = {s.landing.landing_id: self.storage[s.landing.step][1] for s in due}
+        self.checked_at |= dict.fromkeys(checked, self.now)
         changes = decide(self.run, sightings, list(self.rows.values()), checked, self.now)
         for change in changes:
             row = self.rows[change.landing.landing_id]
@@ -93,9 +94,21 @@ class World:
                 reason=change.reason,
                 dag_runs=change.dag_runs,
                 alerted=change.alerted,
-                changed_at=moment,
             )
         return changes
+
+    def _see(self, landing: Landing, moment: str) -> None:
+        """What the store's ledger does with a sighting."""
+        known = self.rows.get(landing.landing_id)
+        if known is not None and known.state not in ("gone", "superseded"):
+            return
+        fresh = Row(landing, "waiting", "", moment, moment)
+        for other in list(self.rows.values()):
+            if other.landing.uri == landing.uri and other.state in ("waiting", "ready", "broken"):
+                since = min(fresh.place_first_seen_at, other.place_first_seen_at)
+                fresh = replace(fresh, place_first_seen_at=since, alerted=fresh.alerted or other.alerted)
+                self.rows[other.landing.landing_id] = replace(other, state="superseded")
+        self.rows[landing.landing_id] = fresh
 
     def ready(self) -> list[Row]:
         ready = [row for row in self.rows.values() if row.state == "ready"]
