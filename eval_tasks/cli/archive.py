@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
-from eval_tasks.environment import describe_environment
 from eval_tasks.records import EngineConfig, to_json
 
 
@@ -158,6 +157,8 @@ def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
 @json_option
 def environment_command(as_json: bool) -> None:
     """Print this machine's environment, component by component, and its fingerprint."""
+    from eval_tasks.environment import describe_environment
+
     environment = describe_environment(EngineConfig())
     if as_json:
         print_json({"env_fingerprint": environment.env_fingerprint, "components": dict(environment.components)})

@@ -1,4 +1,4 @@
-"""Commands on instruments: benchmarks, suites, decision rules, and the catalog itself."""
+"""Commands on instruments: benchmarks, suites and decision rules."""
 
 from __future__ import annotations
 
@@ -10,52 +10,8 @@ import click
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
 from eval_tasks.records import to_json
 from eval_tasks.register import register_benchmark, register_rule, register_shipped, register_suite
-from eval_tasks.settings import Settings, load_config
-from eval_tasks.store import migrate
 
 _yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-@click.command("migrate")
-def migrate_command() -> None:
-    """Create the catalog, or bring it to this version's schema."""
-    settings = Settings()
-    migrate(settings.catalog_url)
-    click.echo(f"catalog is current: {settings.catalog_url.split('@')[-1]}")
-
-
-@click.command("config")
-@json_option
-def config_command(as_json: bool) -> None:
-    """Check the configuration file and show what it says."""
-    settings = Settings()
-    config = load_config(settings.config)
-    if as_json:
-        print_json(config.model_dump(mode="json"))
-        return
-    click.echo(
-        f"{settings.config}: {'valid' if settings.config and settings.config.exists() else 'absent, defaults hold'}"
-    )
-    print_table(
-        "training runs",
-        ("name", "uri", "quiet s", "marker", "health suite", "selection suite (every)"),
-        [
-            (
-                run.name,
-                run.uri,
-                run.quiet_seconds,
-                run.marker,
-                run.health.suite if run.health else None,
-                f"{run.selection.suite} ({run.selection.every})" if run.selection else None,
-            )
-            for run in config.training_runs
-        ],
-    )
-    print_table(
-        "environments",
-        ("name", "image", "device", "dtype", "live"),
-        [(e.name, e.image, e.device, e.dtype, e.live) for e in config.environments],
-    )
 
 
 @click.group("benchmarks")
@@ -189,4 +145,4 @@ def rules_show(name: str) -> None:
     print_json(to_json(rule) | {"rule_id": rule.rule_id})
 
 
-COMMANDS = (migrate_command, config_command, benchmarks_group, suites_group, rules_group)
+COMMANDS = (benchmarks_group, suites_group, rules_group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,6 @@ from collections.abc import Sequence
 import click
 
 from eval_tasks import __version__
-from eval_tasks.cli import archive, comparing, instruments, steps
 from eval_tasks.errors import (
     BlockedError,
     CheckpointGoneError,
@@ -18,6 +18,7 @@ from eval_tasks.errors import (
     InfraError,
     NotComparableError,
     UserError,
+    did_you_mean,
 )
 
 _EXIT_CODES: tuple[tuple[type[EvalError], int], ...] = (
@@ -30,7 +31,56 @@ _EXIT_CODES: tuple[tuple[type[EvalError], int], ...] = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+# A pod runs one command: it must not pay for the imports of the others.
+_MODULES = {
+    "migrate": "places",
+    "config": "places",
+    "benchmarks": "instruments",
+    "suites": "instruments",
+    "rules": "instruments",
+    "gate": "steps",
+    "resolve": "steps",
+    "plan": "steps",
+    "run-shard": "shard",
+    "grade": "steps",
+    "aggregate": "steps",
+    "join-contamination": "steps",
+    "guard": "steps",
+    "publish": "steps",
+    "evaluate": "steps",
+    "compare": "comparing",
+    "runs": "archive",
+    "landings": "archive",
+    "alerts": "archive",
+    "environment": "archive",
+    "verify-engine": "archive",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports the module of a command when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All commands, in the order of the flow."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name."""
+        if cmd_name not in _MODULES:
+            return None
+        module = importlib.import_module(f"eval_tasks.cli.{_MODULES[cmd_name]}")
+        return next(command for command in module.COMMANDS if command.name == cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with close names for an unknown command."""
+        if args and args[0] not in _MODULES and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], _MODULES)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="checkpoint-eval")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done to standard error.")
 def cli(verbose: bool) -> None:
@@ -44,11 +94,6 @@ def cli(verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-
-
-for module in (instruments, steps, comparing, archive):
-    for command in module.COMMANDS:
-        cli.add_command(command)
 
 
 def exit_code(error: EvalError) -> int:

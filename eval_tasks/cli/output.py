@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from eval_tasks.records import Measurement
 from eval_tasks.report.numbers import amount, interval
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
+
+
+def cache_dir() -> Path:
+    """Where remote checkpoints are kept by digest (CHECKPOINT_EVAL_CACHE, or `cache` in the home folder)."""
+    return Path(os.environ.get("CHECKPOINT_EVAL_CACHE") or Settings().home / "cache")
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
@@ -41,6 +46,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     if not rows:
         click.echo(f"{title}: none")
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -53,6 +61,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, as a callback (done, total); on a pipe, a line at every tenth part."""
     if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task(label, total=None)

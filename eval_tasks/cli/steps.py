@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import tempfile
-import threading
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +11,7 @@ import click
 
 from eval_tasks.aggregate import aggregate
 from eval_tasks.checkpoint import fetch
-from eval_tasks.cli.output import json_option, opened, print_json, print_table, progress_bar, score_text
+from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, print_table, progress_bar, score_text
 from eval_tasks.errors import BlockedError
 from eval_tasks.gate import gate
 from eval_tasks.grade import grade
@@ -32,10 +28,6 @@ from eval_tasks.store import Store
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _cache_dir() -> Path:
-    return Path(os.environ.get("CHECKPOINT_EVAL_CACHE") or Path(tempfile.gettempdir()) / "checkpoint-eval-cache")
 
 
 @click.command("gate")
@@ -84,7 +76,7 @@ def make_plan(
     return plan(
         store,
         checkpoint=checkpoint,
-        checkpoint_dir=fetch(checkpoint, _cache_dir()),
+        checkpoint_dir=fetch(checkpoint, cache_dir()),
         suite=suite,
         environment=spec,
         limits=config.limits,
@@ -120,47 +112,6 @@ def plan_command(
         ("shard", "group", "items", "cost (tokens)"),
         [(s.shard, s.group, s.n_items, s.cost_tokens) for s in planned.shards],
     )
-
-
-@click.command("run-shard")
-@click.option("--plan", "uri", required=True, help="The plan's URI, as `plan` printed it.")
-@click.option("--shard", type=int, required=True)
-@json_option
-def run_shard_command(uri: str, shard: int, as_json: bool) -> None:
-    """Compute one shard of a plan. What a pod runs; SIGTERM ends it after the batch in hand."""
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    owner = f"{os.environ.get('POD_NAME') or socket.gethostname()}:{os.getpid()}"
-    try:
-        with progress_bar(f"shard {shard}") as progress:
-            report = run_shard(
-                opened(),
-                plan_uri=uri,
-                shard=shard,
-                owner=owner,
-                cache_dir=_cache_dir(),
-                limits=load_config(Settings().config).limits,
-                node=os.environ.get("NODE_NAME", socket.gethostname()),
-                stop=stop,
-                progress=progress,
-            )
-    except Exception as error:
-        _leave_reason(f"{type(error).__name__}: {error}")
-        raise
-    if as_json:
-        print_json(asdict(report))
-        return
-    click.echo(
-        f"shard {report.shard} of run {report.run_id}: {report.n_computed} of {report.n_items} items computed here in "
-        f"{report.seconds:.1f} s, environment {report.env_fingerprint[:12]}"
-    )
-
-
-def _leave_reason(reason: str) -> None:
-    """Write why the pod ends to its termination message, where Kubernetes shows it."""
-    path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
-    if path.parent.is_dir() and (path.exists() or "TERMINATION_MESSAGE_PATH" in os.environ):
-        path.write_text(reason[:4000], "utf-8")
 
 
 @click.command("grade")
@@ -265,7 +216,7 @@ def evaluate_command(
                 plan_uri=uri,
                 shard=shard.shard,
                 owner=f"{socket.gethostname()}:{os.getpid()}",
-                cache_dir=_cache_dir(),
+                cache_dir=cache_dir(),
                 progress=progress,
             )
     grade(store, run_id=planned.run_id)
@@ -284,7 +235,6 @@ COMMANDS = (
     gate_command,
     resolve_command,
     plan_command,
-    run_shard_command,
     grade_command,
     aggregate_command,
     join_contamination_command,

@@ -16,10 +16,15 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 
-from checkpoint_eval.embedded.home import REPOSITORY, Home
+import psutil
+
+from checkpoint_eval.embedded.home import MARK, REPOSITORY, Home
 
 PROGRAMS = ("pods", "api-server", "scheduler", "dag-processor", "triggerer")
-POOLS = (("logprob_pods", 2), ("generation_pods", 2))
+POOLS = {
+    name: {"slots": 2, "description": "pods of this kind at a time, deferred ones included", "include_deferred": True}
+    for name in ("logprob_pods", "generation_pods")
+}
 _UNIX_PATH_LIMIT = 100
 
 
@@ -47,7 +52,8 @@ def up(root: Path, *, port: int | None = None, standalone: bool = False, timeout
     endpoint = Endpoint(url=f"http://127.0.0.1:{chosen['port']}", user="admin", password=chosen["password"])
     environment = {**os.environ, **home.environment(chosen)}
     if not is_up(home.root):
-        _migrate(environment)
+        _end_leftovers(home)
+        _migrate(home, environment)
         _write_supervisor_config(home, standalone=standalone)
         _run([sys.executable, "-m", "supervisor.supervisord", "-c", str(home.supervisor_config)], environment)
     _wait(home, endpoint, timeout_seconds)
@@ -66,6 +72,7 @@ def down(root: Path, timeout_seconds: float = 60) -> bool:
         if time.monotonic() > deadline:
             raise EmbeddedError(f"supervisord (pid {pid}) did not end; see {home.logs / 'supervisord.log'}")
         time.sleep(0.2)
+    _end_leftovers(home)
     return True
 
 
@@ -96,6 +103,20 @@ def _alive(pid: int) -> bool:
     return not Path(f"/proc/{pid}/stat").exists() or ") Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
+def _end_leftovers(home: Home, grace_seconds: float = 5) -> None:
+    """End what components that were killed have left behind: only processes that carry this home's mark."""
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == str(home.root):
+                process.terminate()
+                left.append(process)
+        except (psutil.AccessDenied, psutil.NoSuchProcess):
+            continue
+    for process in psutil.wait_procs(left, timeout=grace_seconds)[1]:
+        process.kill()
+
+
 def _run(command: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -104,13 +125,13 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
         )
 
 
-def _migrate(environment: dict[str, str]) -> None:
+def _migrate(home: Home, environment: dict[str, str]) -> None:
     airflow = str(Path(sys.executable).with_name("airflow"))
     _run([airflow, "db", "migrate"], environment)
     _run([sys.executable, "-m", "eval_tasks", "migrate"], environment)
-    for pool, slots in POOLS:
-        description = "pods of this kind at a time, deferred ones included"
-        _run([airflow, "pools", "set", pool, str(slots), description, "--include-deferred"], environment)
+    pools = home.run / "pools.json"
+    pools.write_text(json.dumps(POOLS), "utf-8")
+    _run([airflow, "pools", "import", str(pools)], environment)
 
 
 def _write_supervisor_config(home: Home, *, standalone: bool) -> None:
@@ -123,6 +144,9 @@ def _write_supervisor_config(home: Home, *, standalone: bool) -> None:
         commands["standalone"] = f"{airflow} standalone"
     else:
         commands |= {name: f"{airflow} {name}" for name in PROGRAMS if name != "pods"}
+        # Their log servers would listen on every interface; here the API server reads the same files.
+        for name in ("scheduler", "triggerer"):
+            commands[name] += " --skip-serve-logs"
     parser = ConfigParser(interpolation=None)
     parser["supervisord"] = {
         "logfile": str(home.logs / "supervisord.log"),

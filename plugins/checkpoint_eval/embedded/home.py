@@ -14,6 +14,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 DEFAULT_PORT = 8080
 
+# A variable that only processes of an embedded installation have, so that what a killed one left can be told.
+MARK = "CHECKPOINT_EVAL_EMBEDDED"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
@@ -80,6 +83,7 @@ class Home:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
             "PYTHONPATH": f"{REPOSITORY / 'plugins'}{os.pathsep}{REPOSITORY}",
             "PYTHONUNBUFFERED": "1",
+            MARK: str(self.root),
             "OMP_NUM_THREADS": "1",
             "HF_OFFLINE": os.environ.get("HF_OFFLINE", "1"),
             "CHECKPOINT_EVAL_HOME": str(self.root),
