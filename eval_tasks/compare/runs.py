@@ -15,6 +15,7 @@ from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, Run
 from eval_tasks.records.comparison import Compatibility
 from eval_tasks.scoring import metric_info, scorer_metrics
+from eval_tasks.stats.companion import merged_statuses
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -35,7 +36,8 @@ def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = No
         raise NotComparableError(
             f"runs {a.run_id} and {b.run_id} share no benchmark: {sorted(benchmarks_a)} against {sorted(benchmarks_b)}"
         )
-    arms = [_arms(store, a, b, benchmarks_a[name], benchmarks_b[name], rule) for name in shared]
+    quarantined = _quarantined(store, (a, b))
+    arms = [_arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, quarantined) for name in shared]
     if all(arm.compatibility == "NONE" for arm in arms):
         raise NotComparableError(
             f"runs {a.run_id} and {b.run_id} have no item in common: "
@@ -78,8 +80,13 @@ def _benchmarks(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
 
 
 def _arms(
-    store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion, rule: DecisionRule | None
+    store: Store,
+    runs: tuple[Run, Run],
+    versions: tuple[BenchmarkVersion, BenchmarkVersion],
+    rule: DecisionRule | None,
+    quarantined: Mapping[tuple[str, str], str],
 ) -> BenchmarkArms:
+    (a, b), (in_a, in_b) = runs, versions
     metric = _metric(in_a, rule)
     grader = _common_grader(store, a, b, in_a, in_b)
     level, difference = compatibility(in_a, in_b)
@@ -99,7 +106,7 @@ def _arms(
         difference=difference,
         contamination=contamination,
         contamination_note=note,
-        not_tested=_quarantine(store, (a, b), in_a.name, metric),
+        not_tested=quarantined.get((in_a.name, metric), ""),
     )
     shared = pc.is_in(rows[0]["item_id"], value_set=rows[1]["item_id"].combine_chunks())
     if not pc.any(shared).as_py():
@@ -136,23 +143,28 @@ def _common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: B
     return str(common[-1])
 
 
-def _quarantine(store: Store, runs: tuple[Run, Run], benchmark: str, metric: str) -> str:
-    for arm, run in zip("AB", runs, strict=True):
-        for m in store.catalog.measurements(run.run_id):
-            if m.benchmark == benchmark and m.metric == metric and m.quarantined:
-                return f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
-    return ""
+def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], str]:
+    """(benchmark, metric) -> why the guard took its number out of use, in either run."""
+    return {
+        (m.benchmark, m.metric): f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
+        for arm, run in zip("AB", runs, strict=True)
+        for m in store.catalog.measurements(run.run_id)
+        if m.quarantined
+    }
 
 
 def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) -> tuple[Mapping[str, str] | None, str]:
     """Statuses against the corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
     corpora = sorted({c for run in (a, b) for c in store.catalog.checkpoint(run.request.checkpoint_id).corpora})
-    if not corpora:
-        return None, "never checked: the checkpoints name no corpora"
-    found = store.catalog.contamination(benchmark.benchmark_id, corpora)
-    if found is None:
-        return None, f"never checked against {', '.join(corpora)}"
-    return found.statuses, found.note
+    checks = store.catalog.contamination(benchmark.benchmark_id, corpora) if corpora else []
+    if len(checks) < len(corpora) or not checks:
+        return None, "never checked"
+    statuses = merged_statuses([check.rows for check in checks])
+    n_found = sum(status == "contaminated" for status in statuses.values())
+    rules = ", ".join(sorted({check.rule for check in checks}))
+    share = n_found / len(statuses) if statuses else 0.0
+    at = max(check.checked_at for check in checks)
+    return statuses, f"{share:.1%} of items in {', '.join(corpora)}, checked {at}, rule {rules}"
 
 
 def _why_not_binding(rule: DecisionRule, a: Run) -> str:

@@ -95,20 +95,20 @@ def _discordant(t: Tested) -> int | None:
 
 def _ruled(comparison: Comparison, rule: DecisionRule, chosen: Sequence[Tested], sides: Sides) -> Comparison:
     exploratory = sides.exploratory_reason
-    prefix = f"Exploratory, since {exploratory}. " if exploratory else ""
+    prefix = f"exploratory, since {exploratory}; " if exploratory else ""
     comparison = replace(comparison, rule=rule, exploratory=bool(exploratory))
     stuck = [t for t in chosen if t.estimate is None]
     if stuck:
         names = ", ".join(f"{t.test.benchmark} ({t.test.not_tested})" for t in stuck)
         return replace(
-            comparison, reason=f"{prefix}No verdict: rule {rule.name!r} needs {names}, which was not tested."
+            comparison, reason=f"{prefix}no verdict: rule {rule.name!r} needs {names}, which was not tested."
         )
     primary = _single(chosen[0], rule) if len(chosen) == 1 else _composite(chosen, rule)
     if len(chosen) > 1 and primary is not None:
         comparison = replace(comparison, composite=primary.test)
     if primary is None or primary.test.p is None or primary.test.delta is None:
         reason = (
-            f"{prefix}No verdict: the items of rule {rule.name!r} form one cluster, which has no spread to test with."
+            f"{prefix}no verdict: the items of rule {rule.name!r} form one cluster, which has no spread to test with."
         )
         return replace(comparison, reason=reason)
     decision = decide(
@@ -124,15 +124,7 @@ def _ruled(comparison: Comparison, rule: DecisionRule, chosen: Sequence[Tested],
     if len(chosen) > 1:
         final = replace(primary.test, verdict=decision.verdict, inconclusive=decision.inconclusive)
         comparison = replace(comparison, composite=final)
-    sentence = explain(
-        rule,
-        decision,
-        primary.test,
-        label_a=sides.label_a,
-        label_b=sides.label_b,
-        interval=primary.interval,
-        margin=primary.margin,
-    )
+    sentence = explain(rule, decision, primary.test, interval=primary.interval, margin=primary.margin)
     return replace(
         comparison,
         verdict=decision.verdict,

@@ -22,34 +22,24 @@ def amount(value: float, unit: str) -> str:
     return f"{text} {'point' if text in ('1', '-1') else 'points'}"
 
 
-def explain(
-    rule: DecisionRule,
-    decision: Decision,
-    test: PairedTest,
-    *,
-    label_a: str,
-    label_b: str,
-    interval: Interval,
-    margin: float,
-) -> str:
-    """The sentence of a rule's verdict. interval: of A - B at confidence 1 - rule.alpha; margin: of equivalence."""
-    a, b, what = f"A ({label_a})", f"B ({label_b})", f"{test.benchmark} {test.metric}".strip()
-    figures = _figures(rule, test, interval)
+def explain(rule: DecisionRule, decision: Decision, test: PairedTest, *, interval: Interval, margin: float) -> str:
+    """Why the rule's verdict is what it is. It stands after the verdict, which names the arms.
+
+    interval: of A - B at confidence 1 - rule.alpha; margin: of equivalence.
+    """
     kind = _KINDS[rule.kind].format(margin=amount(rule.margin, test.unit))
-    named = f"rule {rule.name!r} ({kind}, alpha {rule.alpha:g})"
-    if decision.verdict == "A better":
-        return f"{a} is better than {b}: on {what} {figures}; {named} is met."
-    if decision.verdict == "B better":
-        return f"{b} is better than {a}: on {what} {figures}; {named} is not met."
-    if decision.rule_met:
-        return f"{a} is not worse than {b} by {amount(rule.margin, test.unit)}: on {what} {figures}; {named} is met."
-    if decision.inconclusive == "EQUIVALENT":
-        return (
-            f"{a} and {b} are equivalent within {amount(margin, test.unit)}: on {what} {figures}; {named} is not met."
-            f"{_found(test)}"
-        )
-    could = _found(test) + _needed(test, margin)
-    return f"{a} and {b} cannot be told apart: on {what} {figures}; {named} is not met.{could}"
+    met = "is met" if decision.rule_met else "is not met"
+    reason = f"on {test.benchmark} {test.metric}, {_figures(rule, test, interval)}"
+    if decision.rule_met and decision.verdict == "INDISTINGUISHABLE":
+        reason += f", so A is not worse than B by {amount(rule.margin, test.unit)} or more"
+    elif decision.inconclusive == "EQUIVALENT":
+        reason += f", so any difference is smaller than {amount(margin, test.unit)}"
+    reason += f"; rule {rule.name!r} ({kind}, alpha {rule.alpha:g}) {met}"
+    if decision.verdict == "INDISTINGUISHABLE":
+        reason += _found(test)
+        if decision.inconclusive == "UNDERPOWERED":
+            reason += _needed(test, margin)
+    return reason + "."
 
 
 def _figures(rule: DecisionRule, test: PairedTest, interval: Interval) -> str:
@@ -67,14 +57,14 @@ def _figures(rule: DecisionRule, test: PairedTest, interval: Interval) -> str:
 def _found(test: PairedTest) -> str:
     if test.mde is None:
         return ""
-    return f" A true difference of {amount(test.mde, test.unit)} would have been found four times in five."
+    return f"; a true difference of {amount(test.mde, test.unit)} would have been found four times in five"
 
 
 def _needed(test: PairedTest, margin: float) -> str:
     if test.n_needed is None:
         return ""
     target = margin if margin > 0 else abs(test.delta or 0.0)
-    return f" About {test.n_needed:,} items would settle {amount(target, test.unit)}."
+    return f"; about {test.n_needed:,} items would settle {amount(target, test.unit)}"
 
 
 def _points(value: float) -> str:

@@ -7,9 +7,11 @@ everywhere, n = 1 no standard error. Sources: Wilson 1927; Miller 2024 (arXiv 24
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 from scipy import stats as sps
 
 from eval_tasks.stats.influence import FloatArray, IntArray, is_zero, pooled_influences, standard_error
@@ -32,11 +34,16 @@ NOTHING = Estimate(score=None, n=0, se=None, ci=None, method="no scored items")
 
 
 def wilson(k: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """Wilson score interval of k right out of n; None when n is 0."""
+    """Wilson score interval of k right out of n; None when n is 0.
+
+    Written out, since scipy's goes by way of an exact test (20 times slower, and an equivalence test needs 80 of them).
+    """
     if n == 0:
         return None
-    interval = sps.binomtest(k, n).proportion_ci(confidence_level=confidence, method="wilson")
-    return max(0.0, float(interval.low)), min(1.0, float(interval.high))
+    z = -float(special.ndtri((1 - confidence) / 2))
+    center = (k + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
+    return (0.0 if k == 0 else max(0.0, center - half)), (1.0 if k == n else min(1.0, center + half))
 
 
 def proportion(k: int, n: int, confidence: float = 0.95) -> Estimate:

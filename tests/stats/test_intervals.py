@@ -29,6 +29,15 @@ def test_wilson_gives_the_published_interval_of_newcombe_1998():
     assert wilson(1, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.999])
+def test_wilson_is_scipys(confidence):
+    from scipy import stats as sps
+
+    for k, n in ((0, 3), (3, 3), (7, 31), (999, 1000)):
+        theirs = sps.binomtest(k, n).proportion_ci(confidence, "wilson")
+        assert wilson(k, n, confidence) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
 def test_a_score_of_410_of_500():
     result = proportion(410, 500)
     assert result.ci == pytest.approx((0.783925, 0.851195), abs=1e-6)
