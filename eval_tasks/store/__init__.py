@@ -75,7 +75,7 @@ class Store:
 
     def plan(self, reference: str) -> Plan:
         """The plan that a blob digest, or a blob URI of this store, names. Raises UserError for no such plan."""
-        digest = reference.rstrip("/").rsplit("/", 1)[-1]
+        digest = self.blobs.digest_of(reference)
         if not self.blobs.exists(digest):
             raise UserError(f"no plan {reference!r} in this store; `plan` prints the URI of the plan it makes")
         return from_json(Plan, self.blobs.get_json(digest))

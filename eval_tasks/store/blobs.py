@@ -51,6 +51,10 @@ class Blobs:
         """The place of the blob."""
         return self._files.uri(_name(digest))
 
+    def digest_of(self, reference: str) -> str:
+        """The digest that a blob's URI, or the digest itself, names; it may still be absent."""
+        return "".join(reference.rstrip("/").rsplit("/", 2)[-2:]) if "/" in reference else reference
+
     def put_json(self, value: object) -> str:
         """Store a JSON value as canonical JSON; gives its digest."""
         return self.put(canonical_json(value))

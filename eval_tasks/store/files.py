@@ -19,7 +19,7 @@ from typing import IO, Any
 import fsspec.core
 
 from eval_tasks.digests import digest_stream
-from eval_tasks.errors import EvalError, InfraError
+from eval_tasks.errors import EvalError, InfraError, UserError
 
 
 @dataclass(slots=True)
@@ -38,8 +38,12 @@ class FileStore:
         self.root_uri = uri.rstrip("/")
         # Other pods write here too: a cached listing would hide their files.
         options = {} if uri.startswith("memory:") else {"use_listings_cache": False}
-        with _storage_errors("open", uri):
+        try:
             self._fs, root = fsspec.core.url_to_fs(uri, **options)
+        except (ImportError, ValueError) as error:
+            raise UserError(
+                f"store {uri}: no client for it is installed, or it is no URI of storage: {error}"
+            ) from error
         self._root = str(root).rstrip("/")
         protocol = self._fs.protocol
         self.is_local = "file" in ((protocol,) if isinstance(protocol, str) else protocol)
@@ -141,5 +145,3 @@ def _storage_errors(action: str, uri: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise InfraError(f"cannot {action} {uri}: {error.strerror or error}") from error
-    except ImportError as error:
-        raise InfraError(f"cannot {action} {uri}: {error}") from error

@@ -35,9 +35,14 @@ class CatalogPart:
 
 
 def encode(record: object) -> str:
-    """A record as canonical JSON text. Raises DataError for a number that JSON cannot carry, such as NaN."""
+    """A record as canonical JSON text.
+
+    Raises DataError for a number that JSON cannot carry, such as NaN, and for a value that `decode` would refuse.
+    """
+    value = storable_value(to_json(record))
+    from_json(type(record), value)
     try:
-        return canonical_json(storable_value(to_json(record))).decode("utf-8")
+        return canonical_json(value).decode("utf-8")
     except ValueError as error:
         raise DataError(f"a {type(record).__name__} cannot be stored: {error}") from error
 

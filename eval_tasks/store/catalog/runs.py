@@ -110,9 +110,7 @@ def _columns(run: Run) -> dict[str, Any]:
 
 
 def _save(connection: Connection, run: Run) -> Run:
-    columns = _columns(run)
-    run = decode(Run, columns["record"])  # a value of a wrong type must not get in
-    connection.execute(update(table).where(table.c.run_id == run.run_id).values(columns))
+    connection.execute(update(table).where(table.c.run_id == run.run_id).values(_columns(run)))
     return run
 
 
