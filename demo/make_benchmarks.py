@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from blake3 import blake3
-from word_problems import SUBJECTS, Problem, choices, draw_problem, question, story, worked_answer
+from word_problems import SUBJECTS, Problem, choices, draw_problem, question, situation, story, worked_answer
 
 SHIPPED = Path(__file__).resolve().parents[1] / "eval_tasks" / "benchmarks" / "demo"
 SEED = 20_261_130
@@ -32,11 +32,12 @@ _SCHEMAS = {
 
 
 def distinct_problems(rng: random.Random, count: int, *, held_out: bool) -> list[Problem]:
-    """`count` different problems, the subjects in turn."""
-    found: dict[Problem, None] = {}
+    """`count` problems with different texts, the subjects in turn."""
+    found: dict[str, Problem] = {}
     while len(found) < count:
-        found.setdefault(draw_problem(rng, held_out=held_out, subject=SUBJECTS[len(found) % len(SUBJECTS)]))
-    return list(found)
+        problem = draw_problem(rng, held_out=held_out, subject=SUBJECTS[len(found) % len(SUBJECTS)])
+        found.setdefault(situation(problem), problem)
+    return list(found.values())
 
 
 def choice_rows(rng: random.Random, count: int, prefix: str, *, held_out: bool) -> list[dict[str, Any]]:
