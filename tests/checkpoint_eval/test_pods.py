@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,6 +155,7 @@ def run_pods(
             shard_pods(
                 task_id="run_shard",
                 poll_seconds=0.2,
+                log_seconds=1,
                 retries=1,
                 retry_delay=datetime.timedelta(0),
                 on_failure_callback=note,
@@ -165,10 +168,15 @@ def run_pods(
 @pytest.mark.full
 def test_pods_run_through_the_real_operator(run_pods: Callable[..., Outcome], pod_server: PodServer) -> None:
     outcome = run_pods(
-        "pods_succeed", ["print('hello')", "import os; open(os.environ['TMPDIR'] + '/scratch', 'w').close()"]
+        "pods_succeed",
+        [
+            "print('hello')",
+            "import os; open(os.environ['TMPDIR'] + '/scratch', 'w').close()",
+            "import time\nfor i in range(3): print('batch', i, flush=True); time.sleep(1)",
+        ],
     )
-    assert outcome.states == {0: "success", 1: "success"}
-    assert outcome.names == {0: "shard 0", 1: "shard 1"}
+    assert outcome.states == {0: "success", 1: "success", 2: "success"}
+    assert outcome.names == {0: "shard 0", 1: "shard 1", 2: "shard 2"}
     assert pod_server.client().list_namespaced_pod("pods-succeed").items == []
 
 
@@ -203,3 +211,25 @@ def test_an_image_that_cannot_be_pulled_fails_soon_and_leaves_no_pod(
     assert outcome.states == {0: "failed"}
     assert "ImagePull" in outcome.errors[0] or "ErrImagePull" in outcome.errors[0]
     assert pod_server.client().list_namespaced_pod("pods-image").items == []
+
+
+@pytest.mark.full
+def test_a_task_that_is_marked_failed_while_it_waits_ends_its_pod(airflow_home: Path, pod_server: PodServer) -> None:
+    from airflow.providers.cncf.kubernetes.triggers.pod import KubernetesPodTrigger
+
+    core, namespace = pod_server.client(), "pods-marked"
+    container = {"name": "base", "image": "x", "command": ["python", "-c", "import time; time.sleep(60)"]}
+    core.create_namespaced_pod(namespace, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})
+    trigger = KubernetesPodTrigger(
+        pod_name="a",
+        pod_namespace=namespace,
+        trigger_start_time=datetime.datetime.now(datetime.UTC),
+        base_container_name="base",
+        connection_extras={"kube_config_path": str(pod_server.kubeconfig)},
+        termination_grace_period=1,
+    )
+    asyncio.run(trigger.on_kill())
+    end = time.monotonic() + 20
+    while core.list_namespaced_pod(namespace).items:
+        assert time.monotonic() < end
+        time.sleep(0.1)

@@ -161,6 +161,7 @@ class Supervisor:
                     next_look = time.monotonic() + 2 * TICK_SECONDS
                     killed_for_memory |= self._look(process, memory_bytes)
             self._kill_everything()  # what the main process left behind goes with it, as in a container
+            self._reap_everything()
             end = time.monotonic() + 2.0
             while not drained and time.monotonic() < end:
                 drained = _copy(output, log)
@@ -206,6 +207,16 @@ class Supervisor:
         for child in self.me.children(recursive=True):
             with suppress(psutil.Error):
                 child.kill()
+
+    @staticmethod
+    def _reap_everything() -> None:
+        """Wait for killed orphans; only once the main process was waited for, whose exit code this would take."""
+        end = time.monotonic() + 2.0
+        with suppress(ChildProcessError):
+            while time.monotonic() < end:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    time.sleep(0.01)
 
 
 def resident_bytes(processes: list[psutil.Process]) -> int:
