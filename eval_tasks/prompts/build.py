@@ -35,6 +35,11 @@ class PromptBuilder:
         template = benchmark.template
         self._benchmark = benchmark
         self._context = min(max_context, engine.max_context or max_context)
+        if benchmark.kind == "generation" and benchmark.max_tokens >= self._context:
+            raise UserError(
+                f"benchmark {benchmark.name!r} may write {benchmark.max_tokens} tokens, and the context has "
+                f"{self._context}: no room is left for a prompt; use a model with more context, or lower max_tokens"
+            )
         self._encoder = Encoder(tokenizer, _either(engine.bos, template.bos), self._context)
         chat = None
         if _either(engine.chat, template.chat) == "always" and benchmark.kind != "loss":

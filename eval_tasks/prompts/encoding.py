@@ -58,11 +58,6 @@ class Encoder:
     def generations(self, prompts: Sequence[Prompt], max_tokens: int) -> list[Encoded]:
         """Prompts that keep their last tokens and leave room for `max_tokens`."""
         room = self._max_context - max_tokens
-        if room < 1:
-            raise UserError(
-                f"max_tokens is {max_tokens} and the context has {self._max_context}: no room is left for a prompt; "
-                "lower the benchmark's max_tokens"
-            )
         encoded = self._tokenizer.encode_batch([prompt.context for prompt in prompts])
         return [self._cut(self._opened(Encoded(prompt_ids=ids, continuations=[])), room) for ids in encoded]
 

@@ -108,6 +108,14 @@ def test_long_prompts_are_flagged_or_refused_by_name(
         build_requests(benchmark, items, [], tokenizer, EngineConfig(), 20)
 
 
+def test_a_context_without_room_for_the_answer_is_refused(
+    make_tokenizer: MakeTokenizer, make_benchmark: MakeBenchmark, make_item: MakeItem
+) -> None:
+    with pytest.raises(UserError, match=r"benchmark 'toy' may write 8 tokens, and the context has 8: no room"):
+        build_requests(make_benchmark(TEXT), [make_item(q="x")], [], make_tokenizer(), EngineConfig(), 8)
+    assert build_requests(make_benchmark(TEXT), [make_item(q="x")], [], make_tokenizer(), EngineConfig(), 9)
+
+
 def test_problems_and_merges_are_carried(
     make_tokenizer: MakeTokenizer, make_benchmark: MakeBenchmark, make_item: MakeItem
 ) -> None:
