@@ -48,12 +48,22 @@ def storable_score(score: Score) -> Score:
 
 def row_digest(response: Response) -> str:
     """blake3 of a response's fields, latency apart: the same bits, the same digest."""
-    return _digest(storable_response(response), _RESPONSE_FIELDS)
+    return stored_row_digest(storable_response(response))
 
 
 def score_digest(score: Score) -> str:
     """blake3 of a score's fields."""
-    return _digest(storable_score(score), _SCORE_FIELDS)
+    return stored_score_digest(storable_score(score))
+
+
+def stored_row_digest(response: Response) -> str:
+    """`row_digest` of a response that `storable_response` gave."""
+    return _digest(response, _RESPONSE_FIELDS)
+
+
+def stored_score_digest(score: Score) -> str:
+    """`score_digest` of a score that `storable_score` gave."""
+    return _digest(score, _SCORE_FIELDS)
 
 
 def rows_digest(digests: Iterable[str]) -> str:

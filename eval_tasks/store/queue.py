@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from eval_tasks.digests import digest_parts
+from eval_tasks.digests import digest_bytes, digest_parts
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.records import PlannedBatch
 from eval_tasks.store.database import Database
 from eval_tasks.store.moments import Moment, epoch_seconds
 from eval_tasks.store.tables import work_batches, work_items
+from eval_tasks.store.text import storable_text
 
 PENDING, RUNNING, DONE = "pending", "running", "done"
 
@@ -38,7 +39,9 @@ class _Claim:
 
 def work_key(run_id: str, benchmark_id: str, item_id: str) -> bytes:
     """The key of one example's work: 32 bytes, the same wherever the item stands in whichever plan."""
-    return bytes.fromhex(digest_parts([run_id, benchmark_id, item_id]))
+    # Lengths keep the parts apart; canonical JSON would take half of the time of queueing a large run.
+    text = storable_text(f"{len(run_id)}:{run_id}{len(benchmark_id)}:{benchmark_id}{item_id}")
+    return bytes.fromhex(digest_bytes(text.encode("utf-8")))
 
 
 class WorkQueue:

@@ -15,7 +15,7 @@ from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Response
 from eval_tasks.store.compaction import BatchFile, merged
 from eval_tasks.store.files import FileStore
-from eval_tasks.store.identity import row_digest, rows_digest, storable_response
+from eval_tasks.store.identity import rows_digest, storable_response, stored_row_digest
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import RESPONSES, opened
 from eval_tasks.store.response_rows import responses_of, table_of
@@ -35,7 +35,7 @@ class Responses:
         """
         ordered = [storable_response(row) for row in sorted(rows, key=lambda row: row.item_id)]
         _check_batch(run_id, batch, ordered)
-        digests = [row_digest(row) for row in ordered]
+        digests = [stored_row_digest(row) for row in ordered]
         result_id = rows_digest(digests)
         if not self._holds(run_id, batch, result_id, digests):
             table = table_of(ordered, digests, shard=shard, batch=batch)
@@ -185,7 +185,7 @@ class Responses:
         if not self._files.exists(name):
             return False
         try:
-            return [row_digest(row) for row in self.read_batch(run_id, batch, result_id)] == digests
+            return [stored_row_digest(row) for row in self.read_batch(run_id, batch, result_id)] == digests
         except DataError:
             return False
 

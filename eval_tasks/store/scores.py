@@ -16,7 +16,7 @@ from eval_tasks.digests import canonical_json, digest_parts
 from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Score
 from eval_tasks.store.files import FileStore
-from eval_tasks.store.identity import rows_digest, score_digest, storable_score
+from eval_tasks.store.identity import rows_digest, storable_score, stored_score_digest
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import SCORES
 
@@ -36,7 +36,7 @@ class Scores:
         """
         ordered = [storable_score(row) for row in sorted(rows, key=lambda row: (row.metric, row.item_id))]
         _check_rows(run_id, benchmark_id, ordered)
-        digest = rows_digest(score_digest(row) for row in ordered)
+        digest = rows_digest(stored_score_digest(row) for row in ordered)
         entries = self._entries(run_id, benchmark_id)
         if grader in entries:
             if entries[grader]["rows_digest"] != digest:

@@ -56,7 +56,7 @@ def test_the_way_back_removes_every_table(url: str) -> None:
 
 
 def test_a_migration_that_fails_leaves_an_empty_database(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("half way")
 
     monkeypatch.setattr("alembic.op.create_index", fail)
