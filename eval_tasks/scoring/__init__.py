@@ -6,6 +6,7 @@ with one test file and one file of frozen vectors.
 """
 
 from eval_tasks.scoring import choice, exact_match, gsm8k, ifeval, loss
+from eval_tasks.scoring.marking import check_items, score
 from eval_tasks.scoring.registry import (
     MetricInfo,
     metric_info,
@@ -16,7 +17,6 @@ from eval_tasks.scoring.registry import (
     scorer_version,
     validate_scorer,
 )
-from eval_tasks.scoring.score import check_items, score
 from eval_tasks.scoring.vector_file import scorer_digest
 
 LM_EVAL_VERSION = "0.4.9"

@@ -15,8 +15,8 @@ from typing import Any
 from eval_tasks.digests import canonical_json, digest_value
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.records import BenchmarkVersion, DataSource, Item, PromptTemplate, Response, ScorerRef, from_json
+from eval_tasks.scoring.marking import score
 from eval_tasks.scoring.registry import find_scorer, merged_parameters
-from eval_tasks.scoring.score import score
 
 _FOLDER = Path(__file__).parent / "vectors"
 

@@ -8,7 +8,7 @@ import pytest
 
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.records import Score
-from eval_tasks.scoring.score import clean_text, cut_at_stops
+from eval_tasks.scoring.marking import clean_text, cut_at_stops
 
 ScoreOne = Callable[..., dict[str, Score]]
 
