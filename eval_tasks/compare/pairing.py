@@ -17,8 +17,6 @@ from eval_tasks.stats.influence import FloatArray
 from eval_tasks.stats.intervals import Interval
 from eval_tasks.stats.item_scores import BoolArray, MetricTraits, fraction_bounds, item_scores
 
-NamesArray = npt.NDArray[np.object_]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkArms:
@@ -54,7 +52,7 @@ class Pairs:
     a: FloatArray
     b: FloatArray
     weights: tuple[FloatArray, FloatArray] | None
-    clusters: NamesArray | None
+    clusters: pa.Array | None
     clean: BoolArray | None
     n_attempted: int
     n_missing: int
@@ -73,7 +71,7 @@ class Pairs:
             a=self.a[keep],
             b=self.b[keep],
             weights=None if self.weights is None else (self.weights[0][keep], self.weights[1][keep]),
-            clusters=None if self.clusters is None else self.clusters[keep],
+            clusters=None if self.clusters is None else self.clusters.filter(pa.array(keep)),
             clean=None,
             n_missing=0,
             gap=None,
@@ -133,11 +131,11 @@ def _column(table: pa.Table, name: str) -> FloatArray:
     return np.asarray(table[name].combine_chunks().cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _names(table: pa.Table, rows: npt.NDArray[np.int64], ids: pa.Array) -> NamesArray:
+def _names(table: pa.Table, rows: npt.NDArray[np.int64], ids: pa.Array) -> pa.Array:
     """Cluster names of rows; an item without one is a cluster of its own, named by its id."""
     own = pc.binary_join_element_wise("item", ids, "\x1f")
     names = pc.coalesce(table["cluster"].combine_chunks().cast(pa.string()), own)
-    return np.asarray(names.take(pa.array(rows)).to_numpy(zero_copy_only=False), dtype=np.object_)
+    return names.take(pa.array(rows))
 
 
 def _weights(

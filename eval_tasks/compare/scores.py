@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.sentence import explain
@@ -18,6 +19,7 @@ from eval_tasks.stats.composite import Component, composite
 from eval_tasks.stats.equivalence import tost_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval, t_interval
+from eval_tasks.stats.item_scores import cluster_codes
 from eval_tasks.stats.multiplicity import null_expectation
 from eval_tasks.stats.power import mde_from_se
 
@@ -90,7 +92,7 @@ def compare_scores(
 
 def _discordant(t: Tested) -> int | None:
     """Discordant items where McNemar's p decides; None where t does."""
-    return t.test.n_discordant if t.estimate is not None and t.estimate.p == t.estimate.p_mid else None
+    return t.test.n_discordant if t.pairs is not None and t.pairs.clusters is None else None
 
 
 def _ruled(comparison: Comparison, rule: DecisionRule, chosen: Sequence[Tested], sides: Sides) -> Comparison:
@@ -175,7 +177,7 @@ def _composite(chosen: Sequence[Tested], rule: DecisionRule) -> _Primary | None:
     n_pairs = sum(t.test.n_pairs for t in chosen)
     mde = mde_from_se(found.se, found.df, rule.alpha)
     test = PairedTest(
-        benchmark=" + ".join(f"{w:g} {t.test.benchmark}" for w, t in zip(weights, chosen, strict=True)),
+        benchmark=_name(weights, chosen),
         metric=rule.metric,
         compatibility=_weakest(chosen),
         method=f"composite of item influences, t({found.df:.0f})",
@@ -204,12 +206,19 @@ def _composite(chosen: Sequence[Tested], rule: DecisionRule) -> _Primary | None:
     )
 
 
+def _name(weights: Sequence[float], chosen: Sequence[Tested]) -> str:
+    """What is added up, ``0.75 x + 0.25 y``; beyond four, their number (the rule has the weights)."""
+    if len(chosen) > 4:
+        return f"the weighted mean of {len(chosen)} benchmarks"
+    return " + ".join(f"{w:g} {t.test.benchmark}" for w, t in zip(weights, chosen, strict=True))
+
+
 def _joint_codes(chosen: Sequence[Tested]) -> list[IntArray | None]:
     """Cluster codes over all components: the same cluster name in two benchmarks is the same cluster."""
     names = [t.pairs.clusters for t in chosen if t.pairs is not None and t.pairs.clusters is not None]
     if not names:
         return [None for _ in chosen]
-    codes = np.unique(np.concatenate(names).astype(np.str_), return_inverse=True)[1].astype(np.int64)
+    codes = cluster_codes(pa.concat_arrays(names))
     result: list[IntArray | None] = []
     start = 0
     for t in chosen:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from eval_tasks.compare.verdict import Decision
+from typing import TYPE_CHECKING
+
 from eval_tasks.records import DecisionRule, PairedTest
 from eval_tasks.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    from eval_tasks.compare.verdict import Decision
 
 _KINDS = {
     "superiority": "superiority",
@@ -20,6 +24,13 @@ def amount(value: float, unit: str) -> str:
         return f"{value:.4g} {unit}"
     text = _points(value)
     return f"{text} {'point' if text in ('1', '-1') else 'points'}"
+
+
+def span(interval: Interval, unit: str) -> str:
+    """An interval's two ends, the unit said once: ``-1.2 to 3.4 points``."""
+    if unit == "fraction":
+        return f"{_points(interval[0])} to {_points(interval[1])} points"
+    return f"{interval[0]:.4g} to {interval[1]:.4g} {unit}"
 
 
 def explain(rule: DecisionRule, decision: Decision, test: PairedTest, *, interval: Interval, margin: float) -> str:
@@ -46,10 +57,9 @@ def _figures(rule: DecisionRule, test: PairedTest, interval: Interval) -> str:
     delta = test.delta or 0.0
     way = "as high as" if delta == 0 else "higher than" if delta > 0 else "lower than"
     size = "" if delta == 0 else f"{amount(abs(delta), test.unit)} "
-    ends = " to ".join(_points(end) if test.unit == "fraction" else f"{end:.4g}" for end in interval)
     q = f", q = {test.q:.2g}" if test.q is not None and test.q != test.p else ""
     return (
-        f"A is {size}{way} B (A - B, {100 * (1 - rule.alpha):g} % interval {ends}; "
+        f"A is {size}{way} B (A - B, {100 * (1 - rule.alpha):g} % interval {span(interval, test.unit)}; "
         f"p = {test.p:.2g}{q}; {test.n_pairs:,} items)"
     )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from eval_tasks.compare.pairing import BenchmarkArms, Pairs, pair
 from eval_tasks.records import PairedTest
 from eval_tasks.stats.equivalence import equivalence_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval
+from eval_tasks.stats.item_scores import cluster_codes
 from eval_tasks.stats.paired import PairedEstimate, paired_binary, paired_continuous, sign_flip_p
 from eval_tasks.stats.power import discordance, mde_from_se, paired_items_needed, paired_mde
 
@@ -79,9 +78,7 @@ def estimate_of(arms: BenchmarkArms, pairs: Pairs) -> PairedEstimate:
 
 def _codes(pairs: Pairs) -> IntArray | None:
     """Cluster codes of the pairs; None when the benchmark declares no clusters."""
-    if pairs.clusters is None:
-        return None
-    return np.unique(pairs.clusters.astype(np.str_), return_inverse=True)[1].astype(np.int64)
+    return None if pairs.clusters is None else cluster_codes(pairs.clusters)
 
 
 def untested(arms: BenchmarkArms, reason: str, n_attempted: int = 0) -> PairedTest:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eval_tasks.compare.sentence import span
 from eval_tasks.compare.testing import Tested
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import DecisionRule
@@ -53,10 +54,8 @@ def with_verdicts(tested: Sequence[Tested], alpha: float) -> list[Tested]:
         if call != "INDISTINGUISHABLE" and n_called < n_tested:
             low_high = t.interval(false_coverage_confidence(n_called, n_tested, alpha))
             if low_high is not None:
-                notes += (
-                    f"FCR-adjusted interval ({n_called} of {n_tested} benchmarks called): "
-                    f"{low_high[0]:.4f} to {low_high[1]:.4f}",
-                )
+                adjusted_span = span(low_high, t.test.unit)
+                notes += (f"FCR-adjusted interval ({n_called} of {n_tested} benchmarks called): {adjusted_span}",)
         test = replace(t.test, q=q, verdict=call, inconclusive=inconclusive, notes=notes)
         result.append(replace(t, test=test, p_equivalence=q_same))
     return result

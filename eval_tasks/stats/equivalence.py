@@ -5,8 +5,7 @@ p is the smallest alpha at which the (1 - 2 alpha) interval lies inside (-margin
 
 from __future__ import annotations
 
-from scipy import optimize
-from scipy import stats as sps
+from scipy import special
 
 from eval_tasks.stats.influence import is_zero
 from eval_tasks.stats.paired import PairedEstimate, Table, newcombe10
@@ -20,7 +19,7 @@ def tost_p(delta: float, se: float, df: float, margin: float) -> float:
         return 1.0
     if is_zero(se, margin):
         return min(1.0, float(0.5 ** (df + 1)))
-    return float(max(sps.t.sf((delta + margin) / se, df), sps.t.cdf((delta - margin) / se, df)))
+    return float(max(special.stdtr(df, -(delta + margin) / se), special.stdtr(df, (delta - margin) / se)))
 
 
 def tost_newcombe_p(table: Table, margin: float) -> float:
@@ -36,6 +35,8 @@ def tost_newcombe_p(table: Table, margin: float) -> float:
         return _SMALLEST
     if beyond(0.4999) >= 0:
         return 1.0
+    from scipy import optimize  # slow to load, and only a comparison needs it
+
     return float(optimize.brentq(beyond, _SMALLEST, 0.4999, xtol=1e-12))
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
-from scipy import stats as sps
 
 from eval_tasks.stats.influence import FloatArray, IntArray, is_zero, pooled_influences, standard_error
 
@@ -55,11 +54,16 @@ def proportion(k: int, n: int, confidence: float = 0.95) -> Estimate:
     return Estimate(score=p, n=n, se=se, ci=wilson(k, n, confidence), method="Wilson")
 
 
+def t_quantile(p: float, df: float) -> float:
+    """Quantile of Student's t; the normal's for infinite degrees."""
+    return float(special.ndtri(p) if math.isinf(df) else special.stdtrit(df, p))
+
+
 def t_interval(center: float, se: float | None, df: float, confidence: float = 0.95) -> Interval | None:
     """center +- t(df) * se; None without a standard error or degrees of freedom. An infinite df is the normal."""
     if se is None or df <= 0:
         return None
-    half = float(sps.t.ppf(0.5 + confidence / 2, df)) * se
+    half = t_quantile(0.5 + confidence / 2, df) * se
     return center - half, center + half
 
 

@@ -120,9 +120,10 @@ def measured(items: ItemScores, info: MetricTraits, *, n_missing: int) -> Estima
     return widen_for_missing(known, *arrays, n_missing=n_missing, binary=info.binary, bounds=bounds)
 
 
-def cluster_codes(column: pa.ChunkedArray) -> IntArray:
+def cluster_codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
     """Integer codes of cluster names; an item without a name is a cluster of its own."""
-    encoded = column.combine_chunks().cast(pa.string()).dictionary_encode()
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = whole.cast(pa.string()).dictionary_encode()
     codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
     unnamed = codes < 0
     codes[unnamed] = len(encoded.dictionary) + np.arange(int(np.count_nonzero(unnamed)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import stats as sps
+from scipy import special
 
 from eval_tasks.stats.influence import FloatArray
+from eval_tasks.stats.paired import coin_flips
 
 
 def benjamini_hochberg(p: FloatArray) -> FloatArray:
@@ -18,6 +19,8 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
     tested = ~np.isnan(p)
     q = np.full(p.shape, np.nan)
     if tested.any():
+        from scipy import stats as sps  # half a second to load, and only a comparison needs it
+
         q[tested] = sps.false_discovery_control(p[tested], method="bh")
     return q
 
@@ -43,8 +46,8 @@ def attainable_size(n_discordant: int, alpha: float = 0.05, *, mid_p: bool = Tru
     if n_discordant == 0:
         return 0.0
     smaller = np.arange(n_discordant // 2 + 1)
-    point = sps.binom.pmf(smaller, n_discordant, 0.5)
-    p = np.minimum(1.0, 2 * sps.binom.cdf(smaller, n_discordant, 0.5) - (point if mid_p else 0.0))
+    point = coin_flips(smaller, n_discordant)
+    p = np.minimum(1.0, 2 * special.bdtr(smaller, n_discordant, 0.5) - (point if mid_p else 0.0))
     if n_discordant % 2 == 0:
         p[-1] = 1.0
     return float(min(1.0, 2 * point[p <= alpha * (1 + 1e-12)].sum()))

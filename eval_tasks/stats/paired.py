@@ -7,9 +7,10 @@ cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import stats as sps
+from scipy import special
 
 from eval_tasks.stats.influence import FloatArray, IntArray, cluster_sums, is_zero, pooled_influences, standard_error
 from eval_tasks.stats.intervals import Interval, t_interval, wilson
@@ -79,12 +80,17 @@ def mcnemar_mid_p(b: int, c: int) -> float:
     if b == c:
         return 1.0
     smaller, n = min(b, c), b + c
-    return float(min(1.0, 2 * sps.binom.cdf(smaller, n, 0.5) - sps.binom.pmf(smaller, n, 0.5)))
+    return float(min(1.0, 2 * special.bdtr(smaller, n, 0.5) - coin_flips(smaller, n)))
 
 
 def mcnemar_exact(b: int, c: int) -> float:
     """Two-sided exact (conditional binomial) p; 1 when nothing is discordant."""
-    return 1.0 if b + c == 0 else float(sps.binomtest(b, b + c, 0.5).pvalue)
+    return float(min(1.0, 2 * special.bdtr(min(b, c), b + c, 0.5)))
+
+
+def coin_flips(k: Any, n: int) -> Any:
+    """P(X = k), X ~ Binomial(n, 1/2), for a number or an array k."""
+    return np.exp(-special.betaln(k + 1, n - k + 1) - np.log(n + 1) - n * np.log(2))
 
 
 def newcombe10(table: Table, confidence: float = 0.95) -> Interval | None:
@@ -198,7 +204,7 @@ def t_test_p(delta: float, se: float | None, n_clusters: int) -> float | None:
         return None
     if is_zero(se, max(abs(delta), 1e-15)):
         return 1.0 if delta == 0 else min(1.0, 2.0 * 0.5**n_clusters)
-    return float(2 * sps.t.sf(abs(delta) / se, n_clusters - 1))
+    return float(2 * special.stdtr(n_clusters - 1, -abs(delta) / se))
 
 
 def sign_flip_p(

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 
-from scipy import stats as sps
+from scipy import special
+
+from eval_tasks.stats.intervals import t_quantile
 
 FEW_DISCORDANT = 10
 POWER = 0.8
 
 
 def _z(alpha: float, power: float) -> tuple[float, float]:
-    return float(sps.norm.isf(alpha / 2)), float(sps.norm.ppf(power))
+    return -float(special.ndtri(alpha / 2)), float(special.ndtri(power))
 
 
 def discordance(n_discordant: int, n: int) -> float:
@@ -26,7 +28,7 @@ def discordance(n_discordant: int, n: int) -> float:
         return n_discordant / n
     if n_discordant == n:
         return 1.0
-    return float(sps.beta.ppf(0.95, n_discordant + 1, n - n_discordant))
+    return float(special.betaincinv(n_discordant + 1, n - n_discordant, 0.95))
 
 
 def paired_mde(n: int, psi: float, alpha: float = 0.05, power: float = POWER) -> float:
@@ -63,4 +65,4 @@ def unpaired_items_needed(delta: float, p: float, alpha: float = 0.05, power: fl
 
 def mde_from_se(se: float, df: float = math.inf, alpha: float = 0.05, power: float = POWER) -> float:
     """Smallest true difference found with a standard error `se` on `df` degrees: (t_{1 - alpha/2} + z_power) * se."""
-    return (float(sps.t.isf(alpha / 2, df)) + float(sps.norm.ppf(power))) * se
+    return (t_quantile(1 - alpha / 2, df) + float(special.ndtri(power))) * se

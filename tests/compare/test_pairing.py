@@ -50,7 +50,8 @@ def test_clean_items_and_clusters_follow_their_item():
     known = {"i00000": "clean", "i00001": "contaminated", "i00002": "clean"}
     pairs = pair(arms(a, [1.0, 1.0, 0.0, 1.0], clustered=True, contamination=known))
     assert pairs.clean.tolist() == [True, False, True, False]
-    assert pairs.clusters[0] == pairs.clusters[1] == "p" and pairs.clusters[2] not in ("p", "q")
+    names = pairs.clusters.to_pylist()
+    assert names[0] == names[1] == "p" and names[2] not in ("p", "q") and names[3] == "q"
     clean = pairs.only_clean()
     assert clean.a.tolist() == [1.0, 1.0] and len(clean.clusters) == 2
 

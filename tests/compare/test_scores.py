@@ -173,7 +173,10 @@ def test_never_checked_has_no_companion():
 def test_a_called_benchmark_among_others_shows_its_selection_adjusted_interval():
     tests = compare_scores([of_cells(*BETTER, name="moved"), of_cells(*SAME, name="still")], SIDES).tests
     low, high = newcombe10(Table(both=700, b=120, c=60, neither=120), 0.975)
-    assert f"FCR-adjusted interval (1 of 2 benchmarks called): {low:.4f} to {high:.4f}" in tests[0].notes
+    assert (
+        f"FCR-adjusted interval (1 of 2 benchmarks called): {100 * low:.2f} to {100 * high:.2f} points"
+        in tests[0].notes
+    )
     assert not any("FCR" in note for note in tests[1].notes)
 
 
@@ -219,12 +222,12 @@ def test_the_margin_is_reached_exactly_by_a_point():
 def test_reasons_read_as_sentences():
     met = compare_scores([of_cells(*BETTER)], SIDES, rule=rule()).reason
     assert met == (
-        "on bench acc, A is 6 points higher than B (A - B, 95 % interval 3.39 to 8.62; p = 6.8e-06; 1,000 items); "
+        "on bench acc, A is 6 points higher than B (A - B, 95 % interval 3.39 to 8.62 points; p = 6.8e-06; 1,000 items); "
         "rule 'ship' (superiority, alpha 0.05) is met."
     )
     unclear = compare_scores([of_cells(*SAME)], SIDES, rule=rule(margin=0.01, kind="superiority_by_margin")).reason
     assert unclear == (
-        "on bench acc, A is as high as B (A - B, 95 % interval -1.55 to 1.55; p = 1; 1,000 items); rule 'ship' "
+        "on bench acc, A is as high as B (A - B, 95 % interval -1.55 to 1.55 points; p = 1; 1,000 items); rule 'ship' "
         "(superiority by a margin of 1 point, alpha 0.05) is not met; a true difference of 2.17 points would have been "
         "found four times in five; about 4,707 items would settle 1 point."
     )
