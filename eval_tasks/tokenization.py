@@ -112,7 +112,7 @@ class Tokenizer:
                 add_generation_prompt=add_generation_prompt,
                 **self._special_tokens,
             )
-        except (jinja2.TemplateError, TypeError, ValueError) as error:
+        except (jinja2.TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise UserError(f"the checkpoint's chat template failed: {error}") from error
 
     @cached_property

@@ -149,11 +149,15 @@ class BenchmarkSpec(Section):
                 raise ValueError("kind 'choice' needs item.target: the column with the gold choice")
         elif self.prompt.choices:
             raise ValueError(f"prompt.choices belongs to kind 'choice', not to {self.kind!r}")
-        if self.few_shot is not None:
-            if self.kind == "loss":
-                raise ValueError("few_shot makes no sense for kind 'loss'")
-            if self.kind == "generation" and not self.prompt.target:
-                raise ValueError("few_shot needs prompt.target: the answer text of a worked example")
+        if self.kind == "loss":
+            prompt = self.prompt
+            if self.few_shot or prompt.description or prompt.system or prompt.target or prompt.stop:
+                raise ValueError(
+                    "kind 'loss' scores the text of prompt.item alone: few_shot, prompt.description, prompt.system, "
+                    "prompt.target and prompt.stop belong to the other kinds"
+                )
+        if self.few_shot is not None and self.kind == "generation" and not self.prompt.target:
+            raise ValueError("few_shot needs prompt.target: the answer text of a worked example")
         return self
 
 

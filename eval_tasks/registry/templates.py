@@ -16,6 +16,17 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from eval_tasks.errors import UserError, did_you_mean
 
+TEMPLATE_FAILURES = (
+    jinja2.TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What the evaluation of a template's expressions can raise."""
+
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
 )
@@ -37,7 +48,7 @@ class Rendering:
             return _compiled(template).render(self.fields)
         except jinja2.UndefinedError as error:
             raise self.error(part, f"{error.message}; {self._fields_near(str(error.message))}") from error
-        except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except TEMPLATE_FAILURES as error:
             raise self.error(part, str(error)) from error
 
     def error(self, part: str, problem: str) -> UserError:
