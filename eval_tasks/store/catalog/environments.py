@@ -33,10 +33,10 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Evaluation is held in an environment until a person explains why its rows changed."""
+    """Evaluation is held on an env_fingerprint until a person explains why its rows changed."""
 
     block_id: str
-    env_fingerprint: str
+    fingerprint: str
     reason: str
     opened_at: str
     explained_by: str | None = None
@@ -90,7 +90,7 @@ class Environments(CatalogPart):
         """Hold evaluation in an environment; gives the block's id. One that is open for the same reason is that one."""
         at = utc_text(now)
         block_id = short_id(digest_value([fingerprint, reason, at]))
-        block = Block(block_id=block_id, env_fingerprint=fingerprint, reason=reason, opened_at=at)
+        block = Block(block_id=block_id, fingerprint=fingerprint, reason=reason, opened_at=at)
 
         def open_one(connection: Connection) -> str:
             where = (blocks.c.env_fingerprint == fingerprint, blocks.c.explained.is_(False))
