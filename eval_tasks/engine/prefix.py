@@ -28,23 +28,29 @@ class PrefixCache:
 
     def __init__(self, body: Body, max_bytes: int) -> None:
         self._body = body
-        self._max_tiles = max_bytes // body.tile_bytes
+        self.tile_bytes = body.tile_bytes
+        self.max_tiles = max_bytes // body.tile_bytes
         self._kept: OrderedDict[bytes, torch.Tensor] = OrderedDict()
         self.n_computed_tiles = 0
         self.n_reused_tiles = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of what is kept."""
+        return len(self._kept) * self.tile_bytes
 
     def prepare(self, wanted: Sequence[tuple[Sequence[int], Chain]]) -> None:
         """Compute and keep the tiles of `wanted` (ids and the chain to have ready), as far as they fit."""
         used: set[bytes] = set()
         for ids, chain in wanted:
             new = [node for node in chain if node not in used]
-            if len(used) + len(new) > self._max_tiles:
+            if len(used) + len(new) > self.max_tiles:
                 continue
             used.update(new)
             self._compute(ids, chain)
             for node in reversed(chain):
                 self._kept.move_to_end(node)
-        while len(self._kept) > self._max_tiles:
+        while len(self._kept) > self.max_tiles:
             self._kept.popitem(last=False)
 
     def past(self, chain: Chain) -> tuple[torch.Tensor, ...]:

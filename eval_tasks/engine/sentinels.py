@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LENGTHS = (*range(1, 14), 31, 32, 33, 63, 64, 65, 127, 128, 129)
-_MAX_NEW_TOKENS = 12
+_MAX_NEW_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def sentinel_requests(n_tokens: int, context: int, seed: int = 0) -> list[Reques
     for length in (n for n in (*LENGTHS, context - 1) if n < context):
         prompt = _draw(rng, n_tokens, length)
         room = context + 1 - length
-        longer = tuple(_draw(rng, n_tokens, min(n, room)) for n in (3, 1, 5, 2))
+        longer = tuple(_draw(rng, n_tokens, min(n, room)) for n in (3, 1, 2))
         requests += [
             _request("choice", f"one-token-{length}", prompt, tuple(_draw(rng, n_tokens, 1) for _ in range(4))),
             _request("choice", f"longer-{length}", prompt, longer),

@@ -1,0 +1,67 @@
+"""The engine computes the model's own function: plain transformers, one item at a time, gives the same numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_tasks.engine.sentinels import sentinel_requests
+
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+
+
+def _plain(folder):
+    import transformers
+
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa").eval()
+
+
+def _plain_logprobs(model, prompt, continuation) -> list[float]:
+    import torch
+
+    ids = torch.tensor([[*prompt, *continuation[:-1]]])
+    with torch.inference_mode():
+        logprobs = model(ids).logits[0].float().log_softmax(-1)
+    start = len(prompt) - 1
+    return [logprobs[start + k, token].item() for k, token in enumerate(continuation)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logprobs_are_the_plain_models(build, load, family: str) -> None:
+    engine = load(family)
+    model = _plain(build(family))
+    requests = [r for r in sentinel_requests(259, engine.context) if r.kind != "generation"][::3]
+    for request, response in zip(requests, engine.respond(requests), strict=True):
+        for found, continuation in zip(response.token_logprobs, request.continuations, strict=True):
+            assert found == pytest.approx(_plain_logprobs(model, request.prompt_ids, continuation), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_greedy_tokens_are_those_of_generate(build, load, ask, family: str) -> None:
+    engine = load(family)
+    model = _plain(build(family))
+    prompts = [tuple(range(3, 3 + n)) for n in (1, 5, 63, 64, 100)]
+    requests = [ask("generation", p, item_id=str(len(p)), max_tokens=20) for p in prompts]
+    for prompt, response in zip(prompts, engine.respond(requests), strict=True):
+        assert list(response.output_ids) == _generated(model, prompt, 20)
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["stories260K-hf", "babyllama105-hf"])
+def test_trained_models_write_what_generate_writes(golden, ask, name: str) -> None:
+    from eval_tasks.engine import load_engine
+    from eval_tasks.records import EngineConfig
+
+    folder = golden / "models" / name
+    engine = load_engine(folder, EngineConfig())
+    prompt = (engine.tokenizer.bos_id, *engine.tokenizer.encode("Once upon a time"))
+    (response,) = engine.respond([ask("generation", prompt, max_tokens=150)])
+    assert list(response.output_ids) == _generated(_plain(folder), prompt, 150)
+    assert "there was a" in response.output
+
+
+def _generated(model, prompt, n: int) -> list[int]:
+    import torch
+
+    ids = torch.tensor([prompt])
+    out = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=n, pad_token_id=0)
+    return out[0, len(prompt) :].tolist()

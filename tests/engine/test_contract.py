@@ -1,0 +1,97 @@
+"""The contract, bit for bit, per family and dtype: a response is a function of its request alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from eval_tasks.engine.engine import Engine
+from eval_tasks.engine.sentinels import identities, sentinel_requests
+from eval_tasks.records import EngineTuning, Request, Response
+
+VARIANTS = [(family, "float32") for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3")]
+VARIANTS += [("llama", "bfloat16"), ("gpt2", "bfloat16")]
+
+
+@pytest.fixture(scope="module", params=VARIANTS, ids="-".join)
+def engine(load, request: pytest.FixtureRequest) -> Engine:
+    return load(*request.param)
+
+
+@pytest.fixture(scope="module")
+def requests(engine: Engine) -> list[Request]:
+    return sentinel_requests(engine.tokenizer.vocab_size, engine.context)
+
+
+@pytest.fixture(scope="module")
+def expected(engine: Engine, requests: list[Request]) -> dict[str, Response]:
+    """Every request, in one call."""
+    responses = identities(engine.respond(requests))
+    assert all(response.status == "ok" for response in responses.values())
+    return responses
+
+
+def _shuffled(requests: list[Request], seed: int) -> list[Request]:
+    return random.Random(seed).sample(requests, len(requests))
+
+
+def _assert_equal(found: dict[str, Response], expected: dict[str, Response]) -> None:
+    differing = [item_id for item_id, response in found.items() if response != expected[item_id]]
+    assert differing == []
+
+
+def test_an_item_alone_is_the_same_as_in_company(engine, requests, expected) -> None:
+    alone = {}
+    for request in requests[::4]:
+        alone.update(identities(engine.respond([request])))
+    _assert_equal(alone, expected)
+
+
+def test_order_is_no_input(engine, requests, expected) -> None:
+    found = identities(engine.respond(_shuffled(requests, 1)))
+    assert found.keys() == expected.keys()
+    _assert_equal(found, expected)
+
+
+def test_companions_are_no_input(engine, requests, expected) -> None:
+    for batch in (requests[:32], requests[20:52], _shuffled(requests, 2)[:32], requests[::3]):
+        _assert_equal(identities(engine.respond(batch)), expected)
+
+
+@pytest.mark.parametrize(("rows", "decode_rows"), [(1, 4), (4, 9), (32, 64)])
+def test_tuning_is_no_input(engine, requests, expected, rows: int, decode_rows: int) -> None:
+    tuned = engine.tuned(EngineTuning(rows_per_forward=rows, decode_rows=decode_rows))
+    _assert_equal(identities(tuned.respond(requests)), expected)
+
+
+def test_one_and_two_threads_agree(engine, requests, expected) -> None:
+    try:
+        _assert_equal(identities(engine.with_threads(2).respond(requests[::9])), expected)
+    finally:
+        engine.respond(requests[:1])
+
+
+def test_a_shared_prefix_is_no_input(engine, requests, expected) -> None:
+    """A cache of 1 MiB holds a few tiles, so that they come and go."""
+    shared = engine.with_prefix("shared").tuned(EngineTuning(rows_per_forward=4, prefix_cache_mb=1))
+    cold = identities(shared.respond(_shuffled(requests, 3)))
+    warm = identities(shared.respond(requests[-40:]))
+    _assert_equal(cold, expected)
+    _assert_equal(warm, expected)
+    assert shared.prefix.n_reused_tiles > 0
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["stories260K-hf", "babyllama105-hf"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_trained_models_keep_the_contract(golden, name: str, dtype: str) -> None:
+    from eval_tasks.engine import load_engine
+    from eval_tasks.records import EngineConfig
+
+    engine = load_engine(golden / "models" / name, EngineConfig(dtype=dtype))
+    requests = sentinel_requests(engine.tokenizer.vocab_size, min(engine.context, 200))
+    expected = identities(engine.respond(requests))
+    _assert_equal(identities(engine.tuned(EngineTuning(rows_per_forward=3)).respond(_shuffled(requests, 4))), expected)
+    _assert_equal(identities(engine.with_prefix("shared").respond(requests)), expected)
+    _assert_equal({k: v for r in requests[::7] for k, v in identities(engine.respond([r])).items()}, expected)

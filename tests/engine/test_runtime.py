@@ -1,0 +1,72 @@
+"""Configurations outside the contract are refused; what is asked of torch is set, and it is checked that it took."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
+from eval_tasks.errors import InfraError, UserError
+from eval_tasks.records import EngineConfig, EngineTuning
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"threads": 3}, "threads is 3"),
+        ({"threads": 0}, "threads is 0"),
+        ({"tile": 32}, "tile is 32"),
+        ({"tensor_parallel": 2}, "tensor_parallel is 2"),
+        ({"deterministic": False}, "deterministic is false"),
+        ({"head_rows": 2}, "head_rows is 2"),
+        ({"dtype": "float16"}, "float16 needs device cuda"),
+    ],
+)
+def test_a_configuration_outside_the_contract_is_refused(change: dict[str, object], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        check_config(dataclasses.replace(EngineConfig(), **change), EngineTuning())
+
+
+@pytest.mark.parametrize("change", [{"rows_per_forward": 0}, {"decode_rows": 0}, {"prefix_cache_mb": -1}])
+def test_tuning_values_have_a_least(change: dict[str, int]) -> None:
+    with pytest.raises(UserError, match=next(iter(change))):
+        check_config(EngineConfig(), EngineTuning(**change))
+
+
+def test_torch_is_pinned() -> None:
+    import torch
+
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision("medium")
+    prepare_torch(EngineConfig())
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.get_num_threads() == 1
+
+
+def test_a_torch_that_does_not_take_its_threads_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    with pytest.raises(InfraError, match="runs 7 threads where 1"):
+        pin_threads(EngineConfig())
+
+
+def test_cuda_without_a_gpu_is_refused() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(UserError, match="sees no GPU"):
+        prepare_torch(EngineConfig(device="cuda"))
+
+
+def test_importing_the_engine_imports_no_torch() -> None:
+    code = (
+        "import sys, eval_tasks.engine, eval_tasks.environment; "
+        "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

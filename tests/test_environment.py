@@ -1,0 +1,85 @@
+"""What an environment is told apart by, and how a difference is told."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import eval_tasks
+from eval_tasks import environment
+from eval_tasks.environment import describe_environment, explain_difference, harness_version
+from eval_tasks.records import EngineConfig, Environment, from_json, to_json
+
+
+def test_the_same_machine_has_the_same_fingerprint_whatever_runs_in_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    first = describe_environment(EngineConfig())
+    torch.set_num_threads(2)
+    try:
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        second = describe_environment(EngineConfig())
+    finally:
+        torch.set_num_threads(1)
+    assert first == second
+    assert from_json(Environment, to_json(first)).env_fingerprint == first.env_fingerprint
+
+
+def test_every_component_has_a_value() -> None:
+    components = describe_environment(EngineConfig()).components
+    assert {"cpu", "cpu_capability", "torch", "transformers", "tokenizers", "numpy", "triton", "onednn"} <= set(
+        components
+    )
+    assert {"kernel_library", "attention", "threads", "machine", "python", "blas"} <= set(components)
+    assert all(isinstance(value, str) and value for value in components.values())
+    assert "gpu" not in components
+    assert components["kernel_library"].startswith("libtorch_cpu.so ")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"threads": 2}, ["threads: '1' -> '2'"]),
+        ({"dtype": "bfloat16"}, ["dtype: 'float32' -> 'bfloat16'"]),
+    ],
+)
+def test_a_difference_is_named(change: dict[str, object], named: list[str]) -> None:
+    a, b = describe_environment(EngineConfig()), describe_environment(EngineConfig(**change))
+    assert explain_difference(a, b) == named
+    assert a.env_fingerprint != b.env_fingerprint
+    assert explain_difference(a, a) == []
+
+
+def test_a_variable_that_chooses_kernels_is_a_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    plain = describe_environment(EngineConfig())
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert explain_difference(plain, describe_environment(EngineConfig())) == [
+        "variable ONEDNN_MAX_CPU_ISA: absent -> 'AVX2'"
+    ]
+
+
+def test_the_harness_version_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = harness_version()
+    assert before.startswith(f"{eval_tasks.__version__}+")
+    shutil.copytree(Path(eval_tasks.__file__).parent, tmp_path / "eval_tasks")
+    monkeypatch.setattr(eval_tasks, "__file__", str(tmp_path / "eval_tasks/__init__.py"))
+    try:
+        assert _fresh_version() == before
+        (tmp_path / "eval_tasks/cli/__init__.py").write_text("# no part of the instrument")
+        assert _fresh_version() == before
+        source = tmp_path / "eval_tasks/engine/head.py"
+        source.write_text(source.read_text() + "\n")
+        assert _fresh_version() != before
+    finally:
+        environment.harness_version.cache_clear()
+
+
+def _fresh_version() -> str:
+    environment.harness_version.cache_clear()
+    return harness_version()
