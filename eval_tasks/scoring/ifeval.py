@@ -68,9 +68,14 @@ def instructions_of(item: Item) -> list[Instruction | None]:
     kwargs = item.fields.get("kwargs")
     if isinstance(kwargs, str):
         kwargs = _parsed(item, kwargs)
-    if not isinstance(ids, Sequence) or isinstance(ids, str) or not ids:
+    if not isinstance(ids, list | tuple) or not ids or not all(isinstance(name, str) for name in ids):
         raise UserError(f"item {item.item_id!r}: instruction_id_list must be a list of ids, not {ids!r}")
-    if not isinstance(kwargs, Sequence) or len(kwargs) != len(ids):
+    wanted = (dict, type(None))
+    if (
+        not isinstance(kwargs, list | tuple)
+        or len(kwargs) != len(ids)
+        or not all(isinstance(k, wanted) for k in kwargs)
+    ):
         raise UserError(f"item {item.item_id!r}: kwargs must be a list of {len(ids)} mappings, one per instruction")
     try:
         return [

@@ -57,7 +57,7 @@ def check_items(ref: ScorerRef, items: Iterable[Item]) -> None:
 
 def cut_at_stops(text: str, stops: Sequence[str]) -> str:
     """`text` before the first of the stop strings. Raises UserError unless `stops` is a list of strings."""
-    if isinstance(stops, str) or not all(isinstance(stop, str) for stop in stops):
+    if not isinstance(stops, list | tuple) or not all(isinstance(stop, str) for stop in stops):
         raise UserError(f"stop strings must be a list of strings, not {stops!r}: write stop: [...]")
     for stop in stops:
         if stop:

@@ -100,6 +100,8 @@ def test_loading_warns_once_with_the_number_of_skipped_constraints(caplog: pytes
         (fields_of(("keywords:existence", {"keywords": "word"})), "must be a list of strings"),
         ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}, "kwargs must be a list of 1 mappings"),
         ({"instruction_id_list": "punctuation:no_comma", "kwargs": [{}]}, "must be a list of ids"),
+        ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": ["x"]}, "kwargs must be a list of 1 mappings"),
+        ({"instruction_id_list": [3], "kwargs": [{}]}, "must be a list of ids"),
         ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": "[{"}, "kwargs is not JSON"),
         ({}, "must be a list of ids, not None"),
     ],

@@ -44,9 +44,10 @@ def test_stored_text_is_cut_at_the_first_stop_again(score_one: ScoreOne) -> None
     assert cut_at_stops("a</s>b Question: c", ["Question:", "</s>", ""]) == "a"
 
 
-def test_stops_that_are_no_list_are_refused(score_one: ScoreOne) -> None:
-    with pytest.raises(UserError, match="must be a list of strings, not 'Question:'"):
-        score_one("gsm8k", target="12", output="12", template={"stop": "Question:"})
+@pytest.mark.parametrize("stop", ["Question:", None, (7,), {"Question:": 1}])
+def test_stops_that_are_no_list_are_refused(score_one: ScoreOne, stop: object) -> None:
+    with pytest.raises(UserError, match="must be a list of strings, not "):
+        score_one("gsm8k", target="12", output="12", template={"stop": stop})
 
 
 def test_lone_surrogates_become_replacement_characters(score_one: ScoreOne) -> None:
