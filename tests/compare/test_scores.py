@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from eval_tasks.compare import compare_scores
+from eval_tasks.compare.sentence import span
 from eval_tasks.errors import NotComparableError, UserError
 from eval_tasks.records import Comparison, from_json, to_json
 from eval_tasks.scoring.registry import MetricInfo
@@ -173,10 +174,7 @@ def test_never_checked_has_no_companion():
 def test_a_called_benchmark_among_others_shows_its_selection_adjusted_interval():
     tests = compare_scores([of_cells(*BETTER, name="moved"), of_cells(*SAME, name="still")], SIDES).tests
     low, high = newcombe10(Table(both=700, b=120, c=60, neither=120), 0.975)
-    assert (
-        f"FCR-adjusted interval (1 of 2 benchmarks called): {100 * low:.2f} to {100 * high:.2f} points"
-        in tests[0].notes
-    )
+    assert f"FCR-adjusted interval (1 of 2 benchmarks called): {span((low, high), 'fraction')}" in tests[0].notes
     assert not any("FCR" in note for note in tests[1].notes)
 
 
@@ -222,8 +220,8 @@ def test_the_margin_is_reached_exactly_by_a_point():
 def test_reasons_read_as_sentences():
     met = compare_scores([of_cells(*BETTER)], SIDES, rule=rule()).reason
     assert met == (
-        "on bench acc, A is 6 points higher than B (A - B, 95 % interval 3.39 to 8.62 points; p = 6.8e-06; 1,000 items); "
-        "rule 'ship' (superiority, alpha 0.05) is met."
+        "on bench acc, A is 6 points higher than B (A - B, 95 % interval 3.39 to 8.62 points; p = 6.8e-06; "
+        "1,000 items); rule 'ship' (superiority, alpha 0.05) is met."
     )
     unclear = compare_scores([of_cells(*SAME)], SIDES, rule=rule(margin=0.01, kind="superiority_by_margin")).reason
     assert unclear == (
