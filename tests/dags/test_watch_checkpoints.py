@@ -120,6 +120,20 @@ def test_landings_are_dispatched_in_order_and_recorded(
         assert {row.state for row in store.catalog.landings("tiny")} == {"dispatched"}
 
 
+def test_a_run_that_saw_nothing_ends_well(
+    watch_dag: DAG, tmp_path: Path, run_dag: Callable[..., DagRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHECKPOINT_EVAL_HOME", str(tmp_path / "empty"))
+    monkeypatch.setattr(watch_dag.get_task("await_checkpoints"), "max_wait_seconds", 0.5)
+    run = run_dag(watch_dag)
+    assert run.state == "success"
+    assert _states(run) == {
+        "await_checkpoints": {"success"},
+        "dispatch": {"skipped"},
+        "record_dispatch": {"success"},
+    }
+
+
 def test_parsing_the_file_is_light(airflow_home: Path, dags_folder: Path) -> None:
     """No heavy library, no catalog, no configuration and no storage is touched while the file is parsed."""
     program = (
