@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -170,9 +170,15 @@ def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) ->
 def _why_not_binding(rule: DecisionRule, a: Run) -> str:
     if not rule.registered_at:
         return f"rule {rule.name!r} was never registered"
-    if datetime.fromisoformat(rule.registered_at) > datetime.fromisoformat(a.created_at):
+    if _moment(rule.registered_at) > _moment(a.created_at):
         return f"rule {rule.name!r} was registered at {rule.registered_at}, after run A began at {a.created_at}"
     return ""
+
+
+def _moment(text: str) -> datetime:
+    """A time of the catalog; one without a zone is UTC, as all of them are."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _label(run: Run) -> str:

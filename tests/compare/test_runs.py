@@ -44,7 +44,13 @@ def test_a_rule_registered_before_the_run_binds(store):
 
 
 @pytest.mark.parametrize(
-    ("registered_at", "why"), [(LATE, "was registered at 2026-02-01"), ("", "was never registered")]
+    ("registered_at", "why"),
+    [
+        (LATE, "was registered at 2026-02-01"),
+        ("2026-01-31T12:00:01", "was registered at 2026-01-31"),
+        ("2026-01-31T10:30:00-02:00", "was registered at 2026-01-31"),
+        ("", "was never registered"),
+    ],
 )
 def test_a_rule_registered_later_or_never_is_exploratory(store, registered_at, why):
     a, b = two_runs(store)

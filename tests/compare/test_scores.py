@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eval_tasks.compare import compare_scores
 from eval_tasks.compare.sentence import span
@@ -322,3 +324,22 @@ def test_equal_arms_are_rarely_called_over_a_family():
             listed.append(of_cells(200, int(b), int(c), 100 - int(b + c), name=name))
         called += any(t.verdict != "INDISTINGUISHABLE" for t in compare_scores(listed, SIDES).tests)
     assert called / 200 < 0.05 + 0.062
+
+
+MIRROR = {"A better": "B better", "B better": "A better", "INDISTINGUISHABLE": "INDISTINGUISHABLE"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.tuples(*[st.integers(0, 150)] * 4).filter(lambda cell: sum(cell) > 1),
+    st.sampled_from(["superiority", "superiority_by_margin", "point_and_p"]),
+    st.sampled_from([0.0, 0.01, 0.1]),
+)
+def test_swapping_the_arms_mirrors_the_verdict(cell, kind, margin):
+    both, b, c, neither = cell
+    decided = rule(kind, margin=margin)
+    one = compare_scores([of_cells(both, b, c, neither)], SIDES, rule=decided)
+    other = compare_scores([of_cells(both, c, b, neither)], SIDES, rule=decided)
+    assert other.verdict == MIRROR[one.verdict] and other.tests[0].verdict == MIRROR[one.tests[0].verdict]
+    assert other.inconclusive == one.inconclusive
+    assert one.verdict == "INDISTINGUISHABLE" or one.inconclusive == ""
