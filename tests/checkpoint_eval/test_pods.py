@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +120,17 @@ def test_a_dag_of_pods_serializes_alike_each_time(airflow_home: Path) -> None:
         return json.dumps(DagSerialization.serialize_dag(dag), sort_keys=True, default=str)
 
     assert serialized() == serialized()
+
+
+def test_importing_the_factory_imports_neither_airflow_nor_kubernetes() -> None:
+    script = (
+        "import sys, checkpoint_eval.pods; "
+        "sys.exit(','.join({m.split('.')[0] for m in sys.modules} & {'airflow', 'kubernetes', 'torch', 'pandas'}))"
+    )
+    repository = Path(__file__).parents[2]
+    env = os.environ | {"PYTHONPATH": f"{repository / 'plugins'}{os.pathsep}{repository}"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
 
 
 class Outcome:

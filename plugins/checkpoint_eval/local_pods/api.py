@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.applications import Starlette
@@ -28,7 +27,8 @@ from checkpoint_eval.local_pods.errors import (
     unauthorized,
 )
 from checkpoint_eval.local_pods.kubelet import Kubelet
-from checkpoint_eval.local_pods.logs import FOLLOW_SECONDS, LogOptions, read_log
+from checkpoint_eval.local_pods.logs import FOLLOW_SECONDS, read_log
+from checkpoint_eval.local_pods.parameters import body, flag, grace, log_options, whole_number
 from checkpoint_eval.local_pods.selectors import Object, selector
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -76,21 +76,30 @@ class Api:
             ("GET", f"{pod}/log", self.read_log),
         ]
         routes = [Route(path, self._guarded(handler), methods=[method]) for method, path, handler in table]
-        return Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+        return Starlette(routes=routes, exception_handlers={404: self._no_route, 405: self._no_route})
 
     def _guarded(self, handler: Handler) -> Handler:
         """The token is asked for on every route; refusals become `v1.Status` bodies."""
 
         async def guarded(request: Request) -> Response:
             try:
-                given = request.headers.get("authorization", "")
-                if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-                    raise unauthorized()
+                self._authenticate(request)
                 return await handler(request)
             except ApiError as error:
                 return JSONResponse(error.status(), error.code)
 
         return guarded
+
+    def _authenticate(self, request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+            raise unauthorized()
+
+    async def _no_route(self, request: Request, _error: Exception) -> Response:
+        async def refuse(request: Request) -> Response:
+            raise not_found("path", request.url.path)
+
+        return await self._guarded(refuse)(request)
 
     def _may(self, request: Request, verb: str, resource: str) -> tuple[str, str]:
         """(namespace, name) of the request, when the verb is not refused."""
@@ -120,13 +129,13 @@ class Api:
 
     def _list(self, request: Request, resource: str) -> Response:
         query = request.query_params
-        watching = _flag(request, "watch")
+        watching = flag(request, "watch")
         namespace, _ = self._may(request, "watch" if watching else "list", resource)
         matches = selector(resource, query.get("labelSelector"), query.get("fieldSelector"))
         if watching:
             return self._watch(request, resource, namespace or None)
         found = [o for o in self.cluster.objects(resource, namespace or None) if matches(o)]
-        limit, after = _whole_number(request, "limit"), query.get("continue")
+        limit, after = whole_number(request, "limit"), query.get("continue")
         if after:
             found = [o for o in found if f"{o['metadata']['namespace']}/{o['metadata']['name']}" > after]
         body = self._list_body(resource, found[:limit] if limit else found)
@@ -143,15 +152,15 @@ class Api:
     def _watch(self, request: Request, resource: str, namespace: str | None) -> Response:
         query = request.query_params
         matches = selector(resource, query.get("labelSelector"), query.get("fieldSelector"))
-        since = _whole_number(request, "resourceVersion")
-        seconds = float(_whole_number(request, "timeoutSeconds") or WATCH_SECONDS)
+        since = whole_number(request, "resourceVersion")
+        seconds = float(whole_number(request, "timeoutSeconds") or WATCH_SECONDS)
         present = [o for o in self.cluster.objects(resource, namespace) if matches(o)] if not since else []
         start = since or self.cluster.version
 
         async def lines() -> AsyncIterator[bytes]:
             for item in present:
                 yield json.dumps({"type": "ADDED", "object": item}).encode() + b"\n"
-            bookmarks = _flag(request, "allowWatchBookmarks")
+            bookmarks = flag(request, "allowWatchBookmarks")
             events = self.cluster.watch(resource, namespace, matches, start, seconds, bookmarks=bookmarks)
             async for event in events:
                 yield json.dumps(event).encode() + b"\n"
@@ -161,7 +170,7 @@ class Api:
     async def create_pod(self, request: Request) -> Response:
         """Admit a pod."""
         namespace, _ = self._may(request, "create", "pods")
-        pod = admit(await _body(request), namespace)
+        pod = admit(await body(request), namespace)
         if self.cluster.has_pod(namespace, pod["metadata"]["name"]):
             raise already_exists("pods", pod["metadata"]["name"])
         return JSONResponse(pod if "dryRun" in request.query_params else self.cluster.save_pod(pod), 201)
@@ -178,7 +187,7 @@ class Api:
         """Merge labels and annotations; what a pod runs cannot be changed."""
         pod = self.cluster.pod(*self._may(request, "patch", "pods"))
         name = pod["metadata"]["name"]
-        patch = await _body(request)
+        patch = await body(request)
         if not isinstance(patch, dict):
             raise bad_request("only merge patches are taken, as a JSON object")
         version = (patch.get("metadata") or {}).get("resourceVersion")
@@ -196,21 +205,21 @@ class Api:
     async def delete_pod(self, request: Request) -> Response:
         """End a pod within its grace period."""
         pod = self.cluster.pod(*self._may(request, "delete", "pods"))
-        options = await _body(request, empty={})
+        options = await body(request, empty={})
         for key, wanted in (options.get("preconditions") or {}).items():
             if wanted is not None and pod["metadata"].get(key) != wanted:
                 raise conflict(
                     "pods", pod["metadata"]["name"], f"the {key} is {pod['metadata'].get(key)}, not {wanted}"
                 )
-        return JSONResponse(self.kubelet.delete(pod, _grace(request, options)))
+        return JSONResponse(self.kubelet.delete(pod, grace(request, options)))
 
     async def delete_pods(self, request: Request) -> Response:
         """End all pods that the selectors choose."""
         namespace, _ = self._may(request, "deletecollection", "pods")
-        query, options = request.query_params, await _body(request, empty={})
+        query, options = request.query_params, await body(request, empty={})
         matches = selector("pods", query.get("labelSelector"), query.get("fieldSelector"))
         chosen = [pod for pod in self.cluster.objects("pods", namespace) if matches(pod)]
-        ended = [self.kubelet.delete(pod, _grace(request, options)) for pod in chosen]
+        ended = [self.kubelet.delete(pod, grace(request, options)) for pod in chosen]
         return JSONResponse(self._list_body("pods", ended))
 
     async def read_log(self, request: Request) -> Response:
@@ -221,7 +230,7 @@ class Api:
         known = [c["name"] for c in [*spec["containers"], *(spec.get("initContainers") or [])]]
         if container not in known:
             raise bad_request(f"container {container} is not valid for pod {name}")
-        if _flag(request, "previous"):
+        if flag(request, "previous"):
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         state = _container_state(pod, container)
         if "waiting" in state:
@@ -229,7 +238,7 @@ class Api:
             raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {why}')
         path = self.cluster.pod_dir(pod) / f"{container}.log"
         chunks = read_log(
-            path, _log_options(request), follow=_flag(request, "follow"), finished=self._finished(pod, container)
+            path, log_options(request), follow=flag(request, "follow"), finished=self._finished(pod, container)
         )
         return StreamingResponse(chunks, media_type="text/plain")
 
@@ -252,55 +261,6 @@ def _container_state(pod: Object, container: str) -> dict[str, Any]:
     return next((s["state"] for s in listed if s["name"] == container), {"waiting": {}})
 
 
-def _log_options(request: Request) -> LogOptions:
-    since: datetime | None = None
-    if text := request.query_params.get("sinceTime"):
-        try:
-            since = datetime.fromisoformat(text)
-        except ValueError as error:
-            raise bad_request(f"sinceTime must be an RFC 3339 time, not {text!r}") from error
-        since = since if since.tzinfo else since.replace(tzinfo=UTC)
-    elif seconds := _whole_number(request, "sinceSeconds"):
-        since = datetime.now(UTC) - timedelta(seconds=seconds)
-    return LogOptions(
-        timestamps=_flag(request, "timestamps"),
-        since=since,
-        tail_lines=_whole_number(request, "tailLines"),
-        limit_bytes=_whole_number(request, "limitBytes"),
-    )
-
-
-def _flag(request: Request, name: str) -> bool:
-    return request.query_params.get(name, "").lower() in ("1", "true")
-
-
-def _whole_number(request: Request, name: str) -> int | None:
-    text = request.query_params.get(name, "")
-    if text and not text.isdecimal():
-        raise bad_request(f"{name} must be a whole number, not {text!r}")
-    return int(text) if text else None
-
-
-def _grace(request: Request, options: dict[str, Any]) -> int | None:
-    given = _whole_number(request, "gracePeriodSeconds")
-    if given is not None:
-        return given
-    value = options.get("gracePeriodSeconds")
-    if value is not None and (not isinstance(value, int) or value < 0):
-        raise bad_request(f"gracePeriodSeconds must be a whole number, not {value!r}")
-    return value
-
-
-async def _body(request: Request, empty: Any = None) -> Any:
-    data = await request.body()
-    if not data:
-        return empty
-    try:
-        return json.loads(data)
-    except ValueError as error:
-        raise bad_request(f"the body is not JSON: {error}") from error
-
-
 def _fixed(body: dict[str, Any]) -> Handler:
     async def handler(_request: Request) -> Response:
         return JSONResponse(body)
@@ -310,11 +270,6 @@ def _fixed(body: dict[str, Any]) -> Handler:
 
 async def _ok(_request: Request) -> Response:
     return PlainTextResponse("ok")
-
-
-async def _no_route(request: Request, _error: Exception) -> Response:
-    error = not_found("path", request.url.path)
-    return JSONResponse(error.status(), error.code)
 
 
 def _namespace(name: str) -> Object:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -179,6 +180,10 @@ class Cluster:
         self._history.append(Change(version=self._version, resource=resource, old=old, new=new))
         self._wake()
 
+    def _changes_since(self, version: int) -> list[Change]:
+        newer = takewhile(lambda change: change.version > version, reversed(self._history))
+        return list(newer)[::-1]
+
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
@@ -204,7 +209,7 @@ class Cluster:
             if since < self._oldest:
                 yield {"type": "ERROR", "object": expired(since, self._oldest).status()}
                 return
-            for change in [c for c in self._history if c.version > since]:
+            for change in self._changes_since(since):
                 since = change.version
                 if change.resource == resource:
                     for event in _as_seen(change, namespace, matches):
@@ -212,7 +217,7 @@ class Cluster:
             remaining = end - asyncio.get_running_loop().time()
             if remaining <= 0:
                 break
-            if since >= self._version or not self._history or self._history[-1].version <= since:
+            if not self._history or self._history[-1].version <= since:
                 await self.wait_for_change(remaining)
         if bookmarks:
             kind = {"pods": "Pod", "events": "Event"}[resource]

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,19 +19,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from checkpoint_eval.local_pods import statuses, supervisor
+from checkpoint_eval.local_pods import capacity, statuses, supervisor
 from checkpoint_eval.local_pods.cluster import Cluster, timestamp
-from checkpoint_eval.local_pods.launch import MARK, NODE_NAME, MissingReferenceError, launch_spec, requests
-from checkpoint_eval.local_pods.quantities import quantity
+from checkpoint_eval.local_pods.launch import MARK, NODE_NAME, MissingReferenceError, launch_spec
+from checkpoint_eval.local_pods.orphans import clean_up, kill_processes_of
 from checkpoint_eval.local_pods.selectors import Object
 
 PASS_SECONDS = 0.1
-UNCOUNTED = ("memory", "ephemeral-storage")  # limited at run time, or not at all; never a reason to wait
 _log = logging.getLogger(__name__)
 
 
@@ -54,26 +51,15 @@ class Kubelet:
         self._started: dict[str, subprocess.Popen[bytes]] = {}  # supervisors of this server's life, by pod uid
         self._states: dict[str, tuple[int, dict[str, Any]]] = {}
         self._stopped: set[str] = set()
-        self._clean_up_orphans()
-
-    def _clean_up_orphans(self) -> None:
-        """End processes and remove directories of pods that have no record any more."""
-        known = {str(pod["metadata"]["uid"]) for pod in self.cluster.pods()}
-        for process, pod_dir in _marked_processes():
-            if pod_dir.parent == self.cluster.pods_dir and pod_dir.name not in known:
-                _log.warning("ending process %d of a pod without a record (%s)", process.pid, pod_dir.name)
-                with suppress(psutil.Error):
-                    process.kill()
-        for directory in self.cluster.pods_dir.iterdir():
-            if directory.name not in known:
-                shutil.rmtree(directory, ignore_errors=True)
+        clean_up(cluster.pods_dir, {str(pod["metadata"]["uid"]) for pod in cluster.pods()})
 
     async def run(self) -> None:
         """Passes until cancelled. One pod's error is logged and does not stop the others."""
         while True:
+            used = capacity.used(self.cluster.pods())
             for pod in self.cluster.pods():
                 try:
-                    self._step(pod)
+                    self._step(pod, used)
                 except (OSError, ValueError, psutil.Error):
                     _log.exception("pod %s", pod["metadata"]["name"])
             await asyncio.sleep(PASS_SECONDS)
@@ -109,20 +95,16 @@ class Kubelet:
                 return
             await asyncio.sleep(PASS_SECONDS)
 
-    def _step(self, pod: Object) -> None:
+    def _step(self, pod: Object, used: dict[str, Decimal]) -> None:
         if pod["status"]["phase"] in statuses.TERMINAL:
             self._reap(pod)
             return
-        if not self._scheduled(pod):
-            self._schedule(pod)
+        if not capacity.admitted(pod):
+            self._schedule(pod, used)
         elif not self._launched(pod):
             self._launch(pod)
         else:
             self._observe(pod)
-
-    @staticmethod
-    def _scheduled(pod: Object) -> bool:
-        return "nodeName" in pod["spec"]
 
     def _launched(self, pod: Object) -> bool:
         return (self.cluster.pod_dir(pod) / "launch.json").exists()
@@ -130,8 +112,8 @@ class Kubelet:
     def _set_status(self, pod: Object, status: dict[str, Any]) -> Object:
         return pod if status == pod["status"] else self.cluster.save_pod({**pod, "status": status})
 
-    def _schedule(self, pod: Object) -> None:
-        lacking = self._lacking(pod)
+    def _schedule(self, pod: Object, used: dict[str, Decimal]) -> None:
+        lacking = capacity.lacking(pod, used, self.node.capacity)
         if lacking:
             message = f"0/1 nodes are available: {', '.join(f'1 Insufficient {name}' for name in lacking)}."
             status = statuses.unschedulable(pod, message)
@@ -139,22 +121,12 @@ class Kubelet:
                 pod = self._set_status(pod, status)
                 self.cluster.record_event(pod, "Warning", "FailedScheduling", message)
             return
+        capacity.add(used, capacity.pod_requests(pod))
         pod = {**pod, "spec": {**pod["spec"], "nodeName": NODE_NAME}}
         pod = self.cluster.save_pod({**pod, "status": statuses.waiting(pod, "ContainerCreating")})
         where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self.cluster.record_event(pod, "Normal", "Scheduled", f"Successfully assigned {where} to {NODE_NAME}")
         self._launch(pod)
-
-    def _lacking(self, pod: Object) -> list[str]:
-        """Resources that do not suffice for this pod beside the ones that were admitted."""
-        used: dict[str, Decimal] = {}
-        for other in self.cluster.pods():
-            if self._scheduled(other) and other["status"]["phase"] not in statuses.TERMINAL:
-                for name, amount in _pod_requests(other).items():
-                    used[name] = used.get(name, Decimal(0)) + amount
-        wanted = {name: amount for name, amount in _pod_requests(pod).items() if amount and name not in UNCOUNTED}
-        capacity = self.node.capacity
-        return sorted(n for n, a in wanted.items() if used.get(n, Decimal(0)) + a > capacity.get(n, Decimal(0)))
 
     def _launch(self, pod: Object) -> None:
         container = pod["spec"]["containers"][0]
@@ -248,12 +220,11 @@ class Kubelet:
 
     def _supervisor_alive(self, pod: Object) -> bool:
         child = self._started.get(pod["metadata"]["uid"])
-        if child is not None:
-            return child.poll() is None
+        started = child is not None and child.poll() is None
         state = self._state(pod)
         if state is None:
-            return False
-        try:
+            return started
+        try:  # by what it recorded of itself: after a restart, a child of ours may have found it there and left
             process = psutil.Process(state["pid"])
             return process.create_time() == state["create_time"] and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
@@ -261,10 +232,10 @@ class Kubelet:
 
     def _record_lost(self, pod: Object, state: dict[str, Any]) -> None:
         """A supervisor ended without a record: end what it left, and say so as a kubelet does."""
-        _kill_processes_of(self.cluster.pod_dir(pod))
+        kill_processes_of(self.cluster.pod_dir(pod))
         state = json.loads(json.dumps(state))
         lost = {"exit_code": 137, "reason": "ContainerStatusUnknown", "finished_at": time.time()}
-        lost["message"] = "The container could not be located when the pod was terminated"
+        lost["message"] = f"The container's supervisor ended without a record. {self._last_words(pod)}".strip()
         for container in state["containers"]:
             if container["state"] == "running":
                 container.update(lost, state="terminated")
@@ -272,6 +243,11 @@ class Kubelet:
             state["containers"][-1].update(lost, state="terminated", started_at=time.time())
         state["done"] = True
         supervisor.write_atomically(self.cluster.pod_dir(pod) / "state.json", state)
+
+    def _last_words(self, pod: Object) -> str:
+        """The last line that the supervisor printed: of a traceback, the error."""
+        lines = (self.cluster.pod_dir(pod) / "supervisor.log").read_text("utf-8", errors="replace").splitlines()
+        return lines[-1] if lines else ""
 
     def _signal_stop(self, pod: Object, state: dict[str, Any]) -> None:
         """Once per deletion request; only now is it sure that the supervisor listens."""
@@ -312,37 +288,7 @@ class Kubelet:
         self.cluster.remove_pod(pod)
 
 
-def _pod_requests(pod: Object) -> dict[str, Decimal]:
-    """As the scheduler counts: the container's request, or an init container's where that is larger."""
-    total: dict[str, Decimal] = {}
-    for container in pod["spec"]["containers"]:
-        for name, amount in requests(container).items():
-            total[name] = total.get(name, Decimal(0)) + quantity(amount)
-    for container in pod["spec"].get("initContainers") or []:
-        for name, amount in requests(container).items():
-            total[name] = max(total.get(name, Decimal(0)), quantity(amount))
-    return total
-
-
 def _unborn(pod: Object) -> dict[str, Any]:
     containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
     waiting = [{"name": c["name"], "state": "waiting"} for c in containers]
     return {"pid": 0, "create_time": 0.0, "done": False, "deadline_exceeded": False, "containers": waiting}
-
-
-def _marked_processes() -> list[tuple[psutil.Process, Path]]:
-    """Every process of this user that carries a pod's mark, with the pod's directory."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            mark = process.environ().get(MARK)
-            if mark:
-                found.append((process, Path(mark)))
-    return found
-
-
-def _kill_processes_of(pod_dir: Path) -> None:
-    for process, marked_dir in _marked_processes():
-        if marked_dir == pod_dir:
-            with suppress(psutil.Error):
-                process.kill()

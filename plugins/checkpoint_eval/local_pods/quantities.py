@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -16,6 +17,7 @@ _SUFFIXES = {
 _QUANTITY = re.compile(r"^(?P<number>[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)(?P<suffix>[a-zA-Z]{0,2})$")
 
 
+@lru_cache(maxsize=1024)
 def quantity(text: str | float) -> Decimal:
     """The number a quantity stands for, in its base unit (cores, bytes, devices). Raises ValueError."""
     match = _QUANTITY.match(str(text).strip())

@@ -148,7 +148,7 @@ def test_the_status_subresource_and_the_namespace_are_there(space: Space) -> Non
 
 def test_no_route_answers_without_the_token(pod_server: Any) -> None:
     http = urllib3.PoolManager()
-    for path in ("/version", "/readyz", "/api/v1/pods", "/api/v1/namespaces/default/pods/a/log"):
+    for path in ("/version", "/readyz", "/api/v1/pods", "/api/v1/namespaces/default/pods/a/log", "/nowhere"):
         assert http.request("GET", pod_server.url + path).status == 401
         assert http.request("GET", pod_server.url + path, headers={"Authorization": "Bearer x"}).status == 401
 
