@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 15.0
 RETRY_SECONDS = (0.1, 0.4, 1.6, 4.0)
-# serialization_failure, deadlock_detected, lock_not_available
-_RETRIED_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
+# serialization_failure, deadlock_detected, lock_not_available, too_many_connections, cannot_connect_now
+_RETRIED_SQLSTATES = frozenset({"40001", "40P01", "55P03", "53300", "57P03"})
 
 
 class Database:
@@ -107,8 +107,9 @@ def _may_pass(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed when tried again."""
     text = str(error.orig)
     locked = "database is locked" in text or "database table is locked" in text or "database schema is locked" in text
-    conflict = getattr(error.orig, "sqlstate", None) in _RETRIED_SQLSTATES
-    return locked or conflict or error.connection_invalidated
+    sqlstate = getattr(error.orig, "sqlstate", "")  # SQLite's errors have none; None: the server did not answer
+    unreachable = sqlstate is None and isinstance(error, OperationalError)
+    return locked or unreachable or sqlstate in _RETRIED_SQLSTATES or error.connection_invalidated
 
 
 def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:

@@ -123,6 +123,7 @@ RESPONSES = Form(
             pa.field("token_logprobs", pa.list_(pa.list_(pa.float64())), nullable=False),
             pa.field("n_prompt_tokens", pa.int32(), nullable=False),
             pa.field("n_output_tokens", pa.int32(), nullable=False),
+            pa.field("n_bytes", pa.int64(), nullable=False),
             pa.field("prompt_truncated", pa.bool_(), nullable=False),
             pa.field("output_truncated", pa.bool_(), nullable=False),
             pa.field("latency_ms", pa.float64(), nullable=False),

@@ -20,6 +20,7 @@ _PLAIN = (
     "finish_reason",
     "n_prompt_tokens",
     "n_output_tokens",
+    "n_bytes",
     "prompt_truncated",
     "output_truncated",
     "latency_ms",

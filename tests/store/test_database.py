@@ -98,6 +98,29 @@ def test_a_full_disk_is_not_tried_again(store: Store, settings: Settings) -> Non
     database.close()
 
 
+@pytest.mark.parametrize(("sqlstate", "tries"), [("40001", 3), ("40P01", 3), (None, 3), ("42601", 1)])
+def test_what_a_server_may_do_better_next_time_is_tried_again(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, sqlstate: str | None, tries: int
+) -> None:
+    class ServerError(Exception):
+        pass
+
+    monkeypatch.setattr(database_module, "RETRY_SECONDS", (0.0, 0.0))
+    database = Database(settings.catalog_url)
+    calls = []
+
+    def refuse(_: object) -> None:
+        calls.append(1)
+        cause = ServerError("no")
+        cause.sqlstate = sqlstate  # type: ignore[attr-defined]
+        raise OperationalError("UPDATE", {}, cause)
+
+    with pytest.raises(InfraError, match=r"catalog\.db: no"):
+        database.write(refuse)
+    assert len(calls) == tries
+    database.close()
+
+
 def test_a_place_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InfraError, match=r"cannot make the catalog's folder .*file/home"):

@@ -29,8 +29,9 @@ class Alerts(CatalogPart):
         }
 
         def add(connection: Connection) -> bool:
-            statement = insert_of(connection, table).values(values)
-            return connection.execute(statement.on_conflict_do_nothing(index_elements=["alert_id"])).rowcount == 1
+            statement = insert_of(connection, table).values(values).on_conflict_do_nothing(index_elements=["alert_id"])
+            # Not by rowcount: drivers do not agree on it for an INSERT.
+            return connection.execute(statement.returning(table.c.alert_id)).first() is not None
 
         return self._database.write(add)
 
