@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from eval_tasks.checkpoint.listing import Sighting
 from eval_tasks.checkpoint.reasons import Problem
-from eval_tasks.checkpoint.tiers import EvaluatedRun, dag_run_id, planned_runs
+from eval_tasks.checkpoint.tiers import EvaluatedRun, dag_run_id, planned_runs, tier_of
 from eval_tasks.records import Landing
 
 State = Literal["waiting", "ready", "dispatched", "broken", "gone"]
@@ -80,20 +80,20 @@ def due_for_check(
     run: WatchPolicy,
     sightings: Sequence[Sighting],
     rows: Sequence[KnownLanding],
-    checked_at: Mapping[str, datetime],
+    checked_at: Mapping[Landing, datetime],
     now: datetime,
 ) -> list[Sighting]:
     """The sightings whose content is to be looked into now: waiting, marked, quiet, not looked into just before.
 
     `checked_at`: when each landing was looked into last, as far as the caller remembers.
     """
-    known = {row.landing.landing_id: row for row in rows}
+    known = {row.landing: row for row in rows}
     due = []
     for sighting in sightings:
-        row = known.get(sighting.landing.landing_id)
+        row = known.get(sighting.landing)
         if row is None or row.state != "waiting" or not sighting.marked or not _is_quiet(run, row, now):
             continue
-        last = checked_at.get(row.landing.landing_id)
+        last = checked_at.get(row.landing)
         if last is None or (now - last).total_seconds() >= RECHECK_SECONDS:
             due.append(sighting)
     return due
@@ -103,26 +103,26 @@ def decide(
     run: WatchPolicy,
     sightings: Sequence[Sighting],
     rows: Sequence[KnownLanding],
-    checked: Mapping[str, Problem | None],
+    checked: Mapping[Landing, Problem | None],
     now: datetime,
 ) -> list[Change]:
     """The changes of one training run's rows, in step order.
 
-    `checked` has, by landing id, the problem (None: complete) of each landing that was looked into just now.
+    `checked` has the problem (None: complete) of each landing that was looked into just now.
     """
-    here = {sighting.landing.landing_id: sighting for sighting in sightings}
+    here = {sighting.landing: sighting for sighting in sightings}
     ordinals = _Ordinals(rows)
     changes = []
     for row in sorted(rows, key=lambda row: (row.landing.step, row.landing.uri, row.first_seen_at)):
-        sighting = here.get(row.landing.landing_id)
+        sighting = here.get(row.landing)
         change = None
         if sighting is None:
             change = _absent(row)
         elif row.state in ("ready", "dispatched"):
             change = _promoted(run, row) if sighting.promoted else None
         elif row.state == "waiting":
-            problem = checked.get(row.landing.landing_id)
-            if row.landing.landing_id in checked and problem is None:
+            problem = checked.get(row.landing)
+            if row.landing in checked and problem is None:
                 change = _ready(run, row, sighting, ordinals)
             else:
                 change = _waiting(run, row, sighting, problem, now)
@@ -193,7 +193,7 @@ class _Ordinals:
     def __init__(self, rows: Sequence[KnownLanding]) -> None:
         ready = [row for row in rows if row.dag_runs or row.state in ("ready", "dispatched")]
         self._steps = {row.landing.step for row in ready}
-        self._selected = {row.landing.step for row in ready if dag_run_id("selection", row.landing) in row.dag_runs}
+        self._selected = {row.landing.step for row in ready if any(tier_of(run) == "selection" for run in row.dag_runs)}
 
     def counts(self, step: int, every: int) -> bool:
         """Whether the step, ready now, is a k-th one. New content of a step has what its old content had."""

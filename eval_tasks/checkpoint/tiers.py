@@ -49,6 +49,11 @@ def dag_run_id(tier: Tier, landing: Landing) -> str:
     return f"{tier}__{landing.training_run}__{landing.step}__{landing.landing_id[:12]}"
 
 
+def tier_of(run_id: str) -> str:
+    """The tier in an id that `dag_run_id` made."""
+    return run_id.partition("__")[0]
+
+
 def planned_runs(run: EvaluatedRun, landing: Landing, *, counted: bool, promoted: bool) -> tuple[str, ...]:
     """Ids of the DAG runs a landing gets. `counted`: it is a k-th one; `promoted`: its promote marker is there."""
     tiers: list[Tier] = []

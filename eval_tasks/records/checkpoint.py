@@ -42,7 +42,8 @@ class Checkpoint:
 class Landing:
     """One version of one step's directory as its listing showed it; the ledger has each exactly once.
 
-    `listing` holds (relative path, size in bytes, etag or modification time) of every file, sorted by path.
+    `listing` holds (relative path, size in bytes, etag or modification time) of every file that can change a number,
+    sorted by path: a log, a marker or an optimizer state beside them makes no new landing.
     """
 
     training_run: str

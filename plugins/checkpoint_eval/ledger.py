@@ -7,12 +7,13 @@ Imports of the library are inside the functions, since DAG files are parsed with
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eval_tasks.checkpoint import Change
+    from eval_tasks.checkpoint import Change, Sighting
+    from eval_tasks.records import Landing
     from eval_tasks.settings import Config, TrainingRun
     from eval_tasks.store import LandingRow, Store
 
@@ -28,7 +29,7 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._checked_at: dict[str, datetime] = {}
+        self._checked_at: dict[Landing, datetime] = {}
         self._failures: dict[str, tuple[int, datetime]] = {}
 
     def poll(self, config: Config, now: datetime) -> list[str]:
@@ -56,25 +57,29 @@ class Watch:
         from eval_tasks.errors import InfraError
 
         sightings = list_sightings(run)
-        known = {row.landing.landing_id: row for row in self.store.catalog.landings(run.name)}
-        for sighting in sightings:
-            row = known.get(sighting.landing.landing_id)
-            if row is None or row.state in ("gone", "superseded"):
-                self.store.catalog.see_landing(sighting.landing, now)
-                log.info("training run %s: step %d is there: %s", run.name, sighting.landing.step, sighting.landing.uri)
-        rows = self.store.catalog.landings(run.name)
+        rows = self._see(run, sightings, now)
         checked = {}
         for sighting in due_for_check(run, sightings, rows, self._checked_at, now):
             try:
-                checked[sighting.landing.landing_id] = check_complete(sighting.landing.uri)
+                checked[sighting.landing] = check_complete(sighting.landing.uri)
             except InfraError as error:
                 log.warning("training run %s: %s", run.name, error)
                 continue
-            self._checked_at[sighting.landing.landing_id] = now
+            self._checked_at[sighting.landing] = now
         for change in decide(run, sightings, rows, checked, now):
             _apply(self.store, change, now)
             if change.state != "waiting":
-                self._checked_at.pop(change.landing.landing_id, None)
+                self._checked_at.pop(change.landing, None)
+
+    def _see(self, run: TrainingRun, sightings: Sequence[Sighting], now: datetime) -> list[LandingRow]:
+        """The training run's rows, after every listing that is new, or back, was noted."""
+        rows = self.store.catalog.landings(run.name)
+        settled = {row.landing for row in rows if row.state not in ("gone", "superseded")}
+        new = [sighting.landing for sighting in sightings if sighting.landing not in settled]
+        for landing in new:
+            self.store.catalog.see_landing(landing, now)
+            log.info("training run %s: step %d is there: %s", run.name, landing.step, landing.uri)
+        return self.store.catalog.landings(run.name) if new else rows
 
 
 def ready(store: Store, config: Config) -> list[tuple[LandingRow, list[dict[str, Any]]]]:

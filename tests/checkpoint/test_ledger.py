@@ -53,7 +53,7 @@ class World:
     marked: set[int] = field(default_factory=set)
     promoted: set[int] = field(default_factory=set)
     rows: dict[str, Row] = field(default_factory=dict)
-    checked_at: dict[str, datetime] = field(default_factory=dict)
+    checked_at: dict[Landing, datetime] = field(default_factory=dict)
     alerts: list[tuple[str, str]] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     fired_after_record: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class World:
         for sighting in sightings:
             self._see(sighting.landing, moment)
         due = due_for_check(self.run, sightings, list(self.rows.values()), self.checked_at, self.now)
-        checked = {s.landing.landing_id: self.storage[s.landing.step][1] for s in due}
+        checked = {s.landing: self.storage[s.landing.step][1] for s in due}
         self.checked_at |= dict.fromkeys(checked, self.now)
         changes = decide(self.run, sightings, list(self.rows.values()), checked, self.now)
         for change in changes:
