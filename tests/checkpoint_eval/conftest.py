@@ -37,14 +37,13 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 for _name in [name for name in os.environ if name.startswith(("AIRFLOW", "CHECKPOINT_EVAL_", "KUBE"))]:
     del os.environ[_name]
 
+# The database and the logs lie in the home by default. No more than this is set, since tests of whole installations,
+# which choose their own home, inherit it.
 os.environ |= {
     "AIRFLOW_HOME": str(_HOME),
     "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(_REPOSITORY / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_HOME / 'airflow.db'}",
-    "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(_HOME / "logs"),
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
