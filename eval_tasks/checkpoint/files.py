@@ -39,8 +39,8 @@ _TEMPORARY = re.compile(r"^\.|^~|~$|\.(tmp|temp|part|partial|incomplete|lock|swp
 
 
 def is_temporary(name: str) -> bool:
-    """True for hidden files and for the half-written files of common writers."""
-    return _TEMPORARY.search(name) is not None
+    """True for hidden files, the half-written files of common writers, and names that cannot be decoded."""
+    return not name.isprintable() or _TEMPORARY.search(name) is not None
 
 
 def is_weights(name: str) -> bool:

@@ -90,7 +90,7 @@ def _tensor(where: str, name: str, entry: object, start: int) -> Tensor | Proble
         dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]  # type: ignore[index]
     except (KeyError, TypeError, ValueError):
         return _contradiction(where, f"tensor {name!r} lacks dtype, shape or data_offsets")
-    if dtype not in _DTYPE_BITS:
+    if not isinstance(dtype, str) or dtype not in _DTYPE_BITS:
         return _contradiction(where, f"tensor {name!r} has the unknown dtype {dtype!r}")
     if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
         return _contradiction(where, f"tensor {name!r} has a shape or offsets that are not whole numbers")

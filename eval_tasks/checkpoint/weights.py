@@ -204,5 +204,5 @@ def _digest_range(where: str, stream: IO[bytes], tensor: Tensor) -> str:
 
 def _names(names: Iterable[str]) -> str:
     """At most five names, and how many more."""
-    listed = list(names)
+    listed = [name if name.isprintable() else repr(name) for name in names]
     return (", ".join(listed[:5]) or "nothing") + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from eval_tasks.checkpoint import list_landings, list_sightings
+from eval_tasks.checkpoint import check_complete, list_landings, list_sightings
 from eval_tasks.checkpoint import storage as storage_module
 from eval_tasks.errors import InfraError, UserError
 from eval_tasks.settings import TrainingRun
@@ -103,6 +103,13 @@ def test_a_folder_that_vanishes_during_the_listing_is_left_out(
 def test_a_file_that_vanishes_during_the_listing_is_left_out(single: Path) -> None:
     (single / "chat_template.jinja").symlink_to(single / "nothing")
     assert "chat_template.jinja" not in [path for path, _, _ in list_landings(_run(single.parent))[0].listing]
+
+
+def test_a_name_that_is_no_text_is_left_out(single: Path) -> None:
+    before = list_landings(_run(single.parent))
+    (single / "model-\udcff.safetensors").write_bytes(b"x")
+    assert list_landings(_run(single.parent)) == before
+    assert check_complete(str(single)) is None
 
 
 def test_an_absent_root_has_no_landings(tmp_path: Path) -> None:

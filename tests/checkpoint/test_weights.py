@@ -64,3 +64,12 @@ def test_broken_weights_have_no_digest(sharded: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         weights_digest(str(sharded))
     assert caught.value.reason == "missing_shard"
+
+
+def test_a_tensor_name_that_is_no_text_can_be_told(sharded: Path) -> None:
+    index = json.loads((sharded / "model.safetensors.index.json").read_text())
+    index["weight_map"]["\ud800\0"] = "model-00001-of-00003.safetensors"
+    (sharded / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError) as caught:
+        weights_digest(sharded)
+    assert str(caught.value).isprintable()
