@@ -146,5 +146,5 @@ class Follower:
         view = build_view(self.store, run_id=last.run_id, comparison_id=comparison_id)
         html = next(r for r in self.store.catalog.reports(last.run_id) if r.format == "html")
         path = self.home / f"report-{tier}-step-{last.step}.html"
-        path.write_bytes(self.store.blobs.get(html.blob))
+        path.write_bytes(self.store.blobs.get(html.blob_digest))
         return terminal_text(view, width=110), path

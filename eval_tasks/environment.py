@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "triton", "numpy")
-_HARNESS = ("engine", "prompts", "plan", "scoring")
+_HARNESS = ("engine", "prompts", "plan", "scoring", "datasets", "registry", "tokenization")
 
 # Variables by which BLAS, oneDNN and CUDA choose other kernels than they would by themselves.
 _KERNEL_VARIABLES = (

@@ -55,10 +55,9 @@ def grader_of(benchmark: BenchmarkVersion) -> str:
 
 def close_run(store: Store, run: Run, plan: Plan) -> None:
     """Compact the run's shard files behind one manifest, once every planned batch has a result. Idempotent."""
-    if store.responses.is_closed(run.run_id):
-        return
+    closed = store.responses.is_closed(run.run_id)
     results = store.queue.results(run.run_id)
-    if len(results) < plan.n_batches:
+    if not closed and len(results) < plan.n_batches:
         done = set(results)
         lost = sorted({b.shard for b in store.blobs.get_batches(plan.batches_blob) if b.batch not in done})
         shards = ", ".join(map(str, lost[:10])) + (" ..." if len(lost) > 10 else "")
@@ -69,9 +68,12 @@ def close_run(store: Store, run: Run, plan: Plan) -> None:
         )
         store.catalog.update_run(run.run_id, status="incomplete", reason=reason)
         raise InfraError(reason)
-    store.responses.close(run.run_id, results)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    store.catalog.update_run(run.run_id, status="closed", reason="", closed_at=now)
+    if not closed:
+        store.responses.close(run.run_id, results)
+    # A process that died after the manifest was written has left the rest of this to be done.
+    if run.status != "closed":
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        store.catalog.update_run(run.run_id, status="closed", reason="", closed_at=run.closed_at or now)
     store.queue.compact(run.run_id)
 
 

@@ -139,6 +139,7 @@ def _response(request: Request, found: _Found) -> Response:
         token_logprobs=tuple(map(tuple, found.values)) if ok else (),
         n_prompt_tokens=len(request.prompt_ids),
         n_output_tokens=sum(map(len, request.continuations)),
+        n_bytes=request.n_bytes,
         prompt_truncated=request.prompt_truncated,
         latency_ms=found.seconds * 1000,
     )

@@ -60,7 +60,8 @@ class Response:
 
     ``choice`` and ``loss``: `logprobs` is the sum per continuation (natural log, nats; fp32 values added in fp64),
     `token_logprobs` the values per token. ``generation``: `output` is the text before any stop string, `output_ids`
-    the generated ids, `token_logprobs` one tuple for them. `latency_ms` is stored and is no part of the row's identity.
+    the generated ids, `token_logprobs` one tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0 when
+    not known (an imported row). `latency_ms` is stored and is no part of the row's identity.
     """
 
     benchmark_id: str
@@ -75,6 +76,7 @@ class Response:
     token_logprobs: tuple[tuple[float, ...], ...] = ()
     n_prompt_tokens: int = 0
     n_output_tokens: int = 0
+    n_bytes: int = 0
     prompt_truncated: bool = False
     output_truncated: bool = False
     latency_ms: float = 0.0

@@ -22,7 +22,11 @@ from eval_tasks.scoring.registry import Case, Mark, MetricInfo, Unscoreable, sco
     },
 )
 def loss(case: Case) -> list[Mark]:
-    """bits_per_byte and bits_per_token; of a text that was cut to the context only the latter is known."""
+    """bits_per_byte and bits_per_token.
+
+    The bytes are those that the engine has scored; a row that does not say how many (an imported one) is taken to have
+    scored the whole text, unless it was cut: then only bits_per_token is known.
+    """
     logprobs, per_token = case.response.logprobs, case.response.token_logprobs
     if len(logprobs) != 1 or len(per_token) != 1:
         raise DataError(f"item {case.item.item_id!r}: a loss has one continuation, not {len(logprobs)}")
@@ -36,8 +40,9 @@ def loss(case: Case) -> list[Mark]:
 
 
 def _per_byte(case: Case, bits: float) -> Mark:
-    if case.response.prompt_truncated:
+    n_bytes = case.response.n_bytes
+    if n_bytes == 0 and case.response.prompt_truncated:
         reason = "the text was cut to the context: how many of its bytes were scored is not known"
         return Mark(metric="bits_per_byte", value=None, status="invalid", reason=reason)
-    n_bytes = len(case.rendering.text("item", case.template.item).encode("utf-8", "surrogatepass"))
+    n_bytes = n_bytes or len(case.rendering.text("item", case.template.item).encode("utf-8", "surrogatepass"))
     return Mark(metric="bits_per_byte", value=bits / n_bytes, weight=float(n_bytes))

@@ -138,12 +138,13 @@ def _write_supervisor_config(home: Home, *, standalone: bool) -> None:
     airflow = str(Path(sys.executable).with_name("airflow"))
     commands = {
         "pods": f"{sys.executable} -m checkpoint_eval.local_pods --state {home.kubeconfig.parent}"
-        f" --kubeconfig {home.kubeconfig} --kill-on-exit"
+        f" --kubeconfig {home.kubeconfig} --kill-on-exit --pass-env PYTHONPATH --pass-env OMP_NUM_THREADS"
     }
     if standalone:
         commands["standalone"] = f"{airflow} standalone"
     else:
         commands |= {name: f"{airflow} {name}" for name in PROGRAMS if name != "pods"}
+        commands["scheduler"] = f"{sys.executable} -m checkpoint_eval.embedded.scheduler"
         # Their log servers would listen on every interface; here the API server reads the same files.
         for name in ("scheduler", "triggerer"):
             commands[name] += " --skip-serve-logs"

@@ -1,0 +1,176 @@
+"""run_shard: claims, resumption, one environment, and rows that do not depend on how the work was cut."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from eval_tasks import run as run_module
+from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError
+from eval_tasks.records import Environment, Plan
+from eval_tasks.run import InterruptedShardError, run_shard
+from eval_tasks.settings import Limits, Settings
+from eval_tasks.store import Store, open_store
+from tests.planned import N_CHOICE, N_GENERATED, N_TEXT, planned, register, uri_of, write_checkpoint
+
+N_ITEMS = N_CHOICE + N_TEXT + N_GENERATED
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("checkpoint") / "step-1")
+
+
+@pytest.fixture
+def made(store: Store, checkpoint: Path, tmp_path: Path) -> Plan:
+    register(store, tmp_path / "benchmarks")
+    return planned(store, checkpoint)
+
+
+def run_all(store: Store, made: Plan, tmp_path: Path, owner: str = "pod") -> int:
+    uri = uri_of(store, made)
+    reports = [
+        run_shard(store, plan_uri=uri, shard=s.shard, owner=owner, cache_dir=tmp_path / "cache") for s in made.shards
+    ]
+    return sum(report.n_computed for report in reports)
+
+
+def rows_digest(store: Store, made: Plan) -> str:
+    store.responses.close(made.run_id, store.queue.results(made.run_id))
+    return store.responses.run_rows_digest(made.run_id)
+
+
+def test_all_shards_compute_every_item_once(store: Store, made: Plan, tmp_path: Path) -> None:
+    assert len(made.shards) > 2
+    assert run_all(store, made, tmp_path) == N_ITEMS
+    assert store.queue.counts(made.run_id)["done"] == N_ITEMS
+    assert {row.status for row in store.catalog.shards(made.run_id)} == {"done"}
+    assert run_all(store, made, tmp_path) == 0
+
+
+def test_rows_are_the_same_however_the_work_is_cut(store: Store, made: Plan, checkpoint: Path, tmp_path: Path) -> None:
+    run_all(store, made, tmp_path)
+    other = planned(store, checkpoint, shard_cost_tokens=10**9, repeat=1)
+    assert len(other.shards) < len(made.shards)
+    run_all(store, other, tmp_path)
+    assert rows_digest(store, made) == rows_digest(store, other)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_stopped_shard_keeps_its_batches_and_goes_on_to_the_same_rows(
+    store: Store, checkpoint: Path, tmp_path: Path
+) -> None:
+    undisturbed = planned(store, checkpoint, repeat=1)
+    run_all(store, undisturbed, tmp_path)
+    made = planned(store, checkpoint, shard_cost_tokens=10**9, repeat=2)
+    stop = threading.Event()
+    with pytest.raises(InterruptedShardError, match="finished ones are kept"):
+        run_shard(
+            store,
+            plan_uri=uri_of(store, made),
+            shard=0,
+            owner="first",
+            cache_dir=tmp_path / "cache",
+            stop=stop,
+            progress=lambda done, _total: stop.set() if done else None,
+        )
+    kept = len(store.queue.results(made.run_id))
+    assert kept >= 1
+    assert run_all(store, made, tmp_path, owner="second") < N_ITEMS
+    assert rows_digest(store, made) == rows_digest(store, undisturbed)
+
+
+def test_two_pods_on_one_shard_give_one_result(store: Store, settings: Settings, made: Plan, tmp_path: Path) -> None:
+    uri = uri_of(store, made)
+    computed: list[int] = []
+    errors: list[BaseException] = []
+
+    def pod(owner: str) -> None:
+        try:
+            with open_store(settings) as own:
+                report = run_shard(own, plan_uri=uri, shard=0, owner=owner, cache_dir=tmp_path / "cache")
+                computed.append(report.n_computed)
+        except BaseException as error:
+            errors.append(error)
+
+    pods = [threading.Thread(target=pod, args=(f"pod-{n}",)) for n in range(2)]
+    for thread in pods:
+        thread.start()
+    for thread in pods:
+        thread.join()
+    assert not errors
+    assert sum(computed) == made.shards[0].n_items
+
+
+def test_a_claim_left_by_a_dead_pod_is_taken_when_its_lease_ends(store: Store, made: Plan, tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    batch = store.blobs.get_batches(made.batches_blob, shard=0)[0]
+    assert store.queue.try_claim(made.run_id, batch.batch, "dead", 0.3, datetime.now(UTC))
+    report = run_shard(
+        store,
+        plan_uri=uri_of(store, made),
+        shard=0,
+        owner="alive",
+        cache_dir=tmp_path / "cache",
+        limits=Limits(lease_seconds=30),
+    )
+    assert report.n_computed == made.shards[0].n_items
+
+
+def test_a_claim_that_never_ends_is_an_infrastructure_error(store: Store, made: Plan, tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    for batch in store.blobs.get_batches(made.batches_blob, shard=0):
+        assert store.queue.try_claim(made.run_id, batch.batch, "elsewhere", 3600, datetime.now(UTC))
+    with pytest.raises(InfraError, match="claimed elsewhere"):
+        run_shard(
+            store,
+            plan_uri=uri_of(store, made),
+            shard=0,
+            owner="waiting",
+            cache_dir=tmp_path / "cache",
+            limits=Limits(lease_seconds=0.2),
+        )
+
+
+def test_a_second_environment_in_one_run_is_refused(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = uri_of(store, made)
+    run_shard(store, plan_uri=uri, shard=0, owner="a", cache_dir=tmp_path / "cache")
+    monkeypatch.setattr(run_module, "describe_environment", lambda _config: Environment(components={"driver": "other"}))
+    with pytest.raises(DataError, match="its machines are not alike"):
+        run_shard(store, plan_uri=uri, shard=1, owner="b", cache_dir=tmp_path / "cache")
+    run = store.catalog.run(made.run_id)
+    assert run.config_digest is not None
+    assert run.status == "running"
+
+
+def test_an_unknown_shard_names_those_there_are(store: Store, made: Plan, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"has no shard 99; its shards are 0\.\.{len(made.shards) - 1}"):
+        run_shard(store, plan_uri=uri_of(store, made), shard=99, owner="a", cache_dir=tmp_path / "cache")
+
+
+def test_a_checkpoint_that_vanishes_gives_no_rows(store: Store, tmp_path: Path) -> None:
+    register(store, tmp_path / "benchmarks")
+    folder = write_checkpoint(tmp_path / "step-7")
+    made = planned(store, folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointGoneError):
+        run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="a", cache_dir=tmp_path / "cache")
+    assert store.queue.results(made.run_id) == {}
+
+
+def test_weights_overwritten_after_planning_are_noticed(store: Store, tmp_path: Path) -> None:
+    register(store, tmp_path / "benchmarks")
+    folder = write_checkpoint(tmp_path / "step-7")
+    made = planned(store, folder)
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(bytes(data))
+    with pytest.raises(EvalError, match=r"model\.safetensors"):
+        run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="a", cache_dir=tmp_path / "cache")
+    assert store.queue.results(made.run_id) == {}
