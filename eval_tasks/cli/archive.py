@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def runs_show(run: str, as_json: bool) -> None:
     ]
     print_table("scores", ("benchmark", "metric", "score", "n", "attempted", "contamination", "quarantined"), rows)
     for report in store.catalog.reports(found.run_id):
-        click.echo(f"{report.format} report {store.blobs.uri(report.blob)}")
+        click.echo(f"{report.format} report {store.blobs.uri(report.blob_digest)}")
 
 
 @runs_group.command("items")
@@ -177,10 +178,11 @@ def verify_engine_command(checkpoint: Path, dtype: str, as_json: bool) -> int:
 
     checks = verify_engine(checkpoint, EngineConfig(dtype=dtype))  # type: ignore[arg-type]
     if as_json:
-        print_json([{"name": c.name, "holds": c.holds, "detail": c.detail} for c in checks])
+        print_json([asdict(check) for check in checks])
     else:
-        print_table("engine contract", ("check", "holds", "detail"), [(c.name, c.holds, c.detail) for c in checks])
-    return 0 if all(c.holds for c in checks) else 1
+        rows = [(c.name, "yes" if c.passed else "NO", c.n_items, ", ".join(c.differing[:5])) for c in checks]
+        print_table("engine contract", ("promise", "holds", "items", "differing items"), rows)
+    return 0 if all(check.passed for check in checks) else 1
 
 
 COMMANDS = (

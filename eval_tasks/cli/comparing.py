@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from eval_tasks.cli.output import json_option, opened, print_json
+from eval_tasks.cli.output import json_option, opened, out_option, print_json
 from eval_tasks.compare import compare, compare_files
+from eval_tasks.errors import UserError
 from eval_tasks.publish import comparison_view
 from eval_tasks.records import Comparison, DecisionRule, to_json
 from eval_tasks.registry import load_rule_file
@@ -21,14 +22,14 @@ from eval_tasks.report import report_html, terminal_text
     "--scores", is_flag=True, help="A and B are JSONL files of item_id, score, and optionally benchmark, cluster."
 )
 @click.option("--rule", default=None, help="A registered rule's name, or with --scores a rule's YAML file.")
-@click.option("--alpha", type=float, default=0.05, show_default=True)
+@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
 @click.option(
     "--fail-on",
     type=click.Choice(["b-better", "indistinguishable", "not-a-better"]),
     default=None,
     help="Exit with 1 on this verdict.",
 )
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Also write an HTML report to this file.")
+@out_option("Also write an HTML report to this file.")
 @json_option
 def compare_command(
     a: str,
@@ -64,19 +65,25 @@ def compare_command(
 
 def _rule_of(path: str) -> DecisionRule:
     """The rule in a YAML file; on plain files nobody can know when it was written, so its time stays empty."""
-    spec = load_rule_file(Path(path))
-    return DecisionRule(**spec.model_dump())
+    return load_rule_file(Path(path)).record("")
 
 
 def _strikes(comparison: Comparison, fail_on: str | None) -> bool:
-    verdict = comparison.verdict
-    if verdict is None and comparison.tests:
-        verdict = comparison.tests[0].verdict if len(comparison.tests) == 1 else None
+    """Whether the comparison ends as `fail_on` says. One tested benchmark decides alone; several need a rule."""
+    if fail_on is None:
+        return False
+    tested = [test.verdict for test in comparison.tests if not test.not_tested]
+    verdict = comparison.verdict or (tested[0] if len(tested) == 1 else None)
+    if verdict is None:
+        raise UserError(
+            f"--fail-on {fail_on} has no verdict to look at: {len(tested)} benchmarks were tested and no rule says "
+            "which decides; name one with --rule"
+        )
     return {
         "b-better": verdict == "B better",
         "indistinguishable": verdict == "INDISTINGUISHABLE",
         "not-a-better": verdict != "A better",
-    }.get(fail_on or "", False)
+    }[fail_on]
 
 
 COMMANDS = (compare_command,)

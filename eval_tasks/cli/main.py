@@ -69,7 +69,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in _MODULES:
             return None
         module = importlib.import_module(f"eval_tasks.cli.{_MODULES[cmd_name]}")
-        return next(command for command in module.COMMANDS if command.name == cmd_name)
+        commands: tuple[click.Command, ...] = module.COMMANDS
+        return next(command for command in commands if command.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -98,7 +99,7 @@ def cli(verbose: bool) -> None:
 
 def exit_code(error: EvalError) -> int:
     """The exit code of an error of the library."""
-    return next(code for kind, code in (*_EXIT_CODES, (EvalError, 1)) if isinstance(error, kind))
+    return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,6 +23,19 @@ def cache_dir() -> Path:
     return Path(os.environ.get("CHECKPOINT_EVAL_CACHE") or Settings().home / "cache")
 
 
+def out_option(purpose: str) -> Callable[[Any], Any]:
+    """`--out FILE`, refused before any work when the file cannot be written there."""
+    return click.option("--out", type=click.Path(dir_okay=False, path_type=Path), callback=_writable, help=purpose)
+
+
+def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise click.BadParameter(
+            f"{str(path)!r} cannot be written; name a file in a folder that exists", context, parameter
+        )
+    return path
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 

@@ -11,7 +11,16 @@ import click
 
 from eval_tasks.aggregate import aggregate
 from eval_tasks.checkpoint import fetch
-from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, print_table, progress_bar, score_text
+from eval_tasks.cli.output import (
+    cache_dir,
+    json_option,
+    opened,
+    out_option,
+    print_json,
+    print_table,
+    progress_bar,
+    score_text,
+)
 from eval_tasks.errors import BlockedError
 from eval_tasks.gate import gate
 from eval_tasks.grade import grade
@@ -168,7 +177,7 @@ def guard_command(run: str, as_json: bool) -> int:
 @click.command("publish")
 @click.argument("run")
 @click.option("--comparison", default=None, help="Id of a comparison to show with it.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Also write the HTML report to this file.")
+@out_option("Also write the HTML report to this file.")
 def publish_command(run: str, comparison: str | None, out: Path | None) -> None:
     """Write a run's report (HTML and JSON) to the store."""
     store = opened()
@@ -186,7 +195,7 @@ def publish_command(run: str, comparison: str | None, out: Path | None) -> None:
 @click.option("--environment", default=None)
 @click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default=None)
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Also write the HTML report to this file.")
+@out_option("Also write the HTML report to this file.")
 def evaluate_command(
     checkpoint_uri: str,
     suite: str,
