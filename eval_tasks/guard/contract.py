@@ -22,11 +22,15 @@ class Breach:
     expected: str
 
 
-def check_rows(responses: pa.Table, n_planned: int) -> list[Breach]:
-    """Breaches of a responses table with columns item_id, status, reason, logprobs."""
+def check_rows(responses: pa.Table, n_planned: int, n_missing: int = 0) -> list[Breach]:
+    """Breaches of a responses table with columns item_id, status, reason, logprobs.
+
+    `n_missing` planned items are known to be lost; that explains some absent rows, never all of them.
+    """
     breaches = []
-    if responses.num_rows != n_planned:
-        breaches.append(Breach(check="row_count", observed=f"{responses.num_rows} rows", expected=f"{n_planned} rows"))
+    if responses.num_rows != n_planned - n_missing or (n_planned and not responses.num_rows):
+        expected = f"{n_planned} rows" + (f", {n_missing} of them missing" if n_missing else "")
+        breaches.append(Breach(check="row_count", observed=f"{responses.num_rows} rows", expected=expected))
     n_distinct = pc.count_distinct(responses["item_id"]).as_py() if responses.num_rows else 0
     if n_distinct != responses.num_rows:
         breaches.append(

@@ -27,11 +27,12 @@ def check_measurement(measurement: Measurement, benchmark: BenchmarkVersion) -> 
             breaches.append(
                 Breach(check="plausible_range", observed=f"{measurement.score:.4f}", expected=f"{low:g} to {high:g}")
             )
-    if measurement.primary and measurement.n and measurement.n_invalid / measurement.n > MAX_INVALID_SHARE:
+    # Of all that were attempted: an invalid item of a loss has no value, so that `n` may be 0 when all are invalid.
+    if measurement.primary and measurement.n_invalid > MAX_INVALID_SHARE * measurement.n_attempted:
         breaches.append(
             Breach(
                 check="invalid_share",
-                observed=f"{measurement.n_invalid} of {measurement.n} items invalid",
+                observed=f"{measurement.n_invalid} of {measurement.n_attempted} items invalid",
                 expected=f"at most {MAX_INVALID_SHARE:.0%}",
             )
         )
@@ -79,5 +80,6 @@ def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersi
 
 
 def _all_ties(logprobs: pa.ChunkedArray) -> bool:
-    """Whether the choices of every item have one and the same logprob."""
-    return all(len(set(row)) == 1 for row in logprobs.to_pylist() if row)
+    """Whether the choices of every item have one and the same logprob; items with one choice cannot tell."""
+    rows = [row for row in logprobs.to_pylist() if len(row) > 1]
+    return bool(rows) and all(len(set(row)) == 1 for row in rows)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
 
 from eval_tasks.digests import digest_parts, short_id
+from eval_tasks.errors import DataError
 from eval_tasks.guard import contract, plausibility
 from eval_tasks.guard.contract import Breach
 from eval_tasks.guard.samples import take_samples
@@ -16,27 +18,33 @@ from eval_tasks.scoring import metric_info
 from eval_tasks.store import Store
 
 # Breaches of these say that the rows are wrong, not one number: every metric of the benchmark is quarantined.
-_WHOLE_BENCHMARK = frozenset(contract.CHECKS) | {"invalid_share", "constant_prediction", "all_ties", "empty_share"}
+_WHOLE_BENCHMARK = frozenset(contract.CHECKS) | {
+    "invalid_share",
+    "constant_prediction",
+    "all_ties",
+    "empty_share",
+    "truncated_share",
+    "one_environment",
+}
 
 
 def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
     """Check the rows and the numbers of a run. `now` is the alert's time, UTC, ISO 8601."""
-    measurements = store.catalog.measurements(run_id)
+    run = store.catalog.run(run_id)
+    measurements = store.catalog.measurements(run.run_id)
     by_benchmark: dict[str, list[Measurement]] = defaultdict(list)
     for measurement in measurements:
         by_benchmark[measurement.benchmark_id].append(measurement)
     excursions: list[Excursion] = []
-    for benchmark_id in store.catalog.run(run_id).request.benchmark_ids:
+    straddles = _environments(store, run_id)
+    for benchmark_id in run.request.benchmark_ids:
         benchmark = store.catalog.benchmark_by_id(benchmark_id)
-        excursions += _excursions(store, run_id, benchmark, by_benchmark[benchmark_id])
-    checks = dict.fromkeys((*contract.CHECKS, *plausibility.CHECKS), "passed")
-    for excursion in excursions:
-        checks[excursion.check] = (
-            f"failed on {excursion.benchmark}: {excursion.observed}, expected {excursion.expected}"
-        )
-    checks["environment"] = _environment_check(store, run_id)
-    passed = not excursions and checks["environment"].startswith("passed")
-    report = GuardReport(run_id=run_id, passed=passed, checks=checks, excursions=tuple(excursions))
+        if not by_benchmark[benchmark_id]:
+            raise DataError(f"run {run_id} has no measurement of {benchmark.name!r}; aggregate it first")
+        excursions += _excursions(store, run_id, benchmark, by_benchmark[benchmark_id], straddles)
+    report = GuardReport(
+        run_id=run_id, passed=not excursions, checks=_outcomes(excursions), excursions=tuple(excursions)
+    )
     store.catalog.save_measurements(run_id, [_quarantined(m, excursions) for m in measurements])
     store.catalog.save_guard(report)
     for excursion in excursions:
@@ -44,8 +52,17 @@ def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
     return report
 
 
+def _outcomes(excursions: Sequence[Excursion]) -> dict[str, str]:
+    """Each check's outcome in words; one that failed names every benchmark and metric that it failed on."""
+    failed: dict[str, list[str]] = defaultdict(list)
+    for e in excursions:
+        failed[e.check].append(f"failed on {e.benchmark} {e.metric}: {e.observed}, expected {e.expected}")
+    names = (*contract.CHECKS, "one_environment", *plausibility.CHECKS)
+    return {name: "; ".join(failed[name]) or "passed" for name in names}
+
+
 def _excursions(
-    store: Store, run_id: str, benchmark: BenchmarkVersion, measurements: list[Measurement]
+    store: Store, run_id: str, benchmark: BenchmarkVersion, measurements: list[Measurement], straddles: list[Breach]
 ) -> list[Excursion]:
     responses = store.responses.read(
         run_id,
@@ -54,15 +71,16 @@ def _excursions(
     )
     primary = next(m for m in measurements if m.primary)
     scores = store.scores.read(run_id, benchmark.benchmark_id, primary.grader)
+    primary_scores = scores.filter(pc.equal(scores["metric"], primary.metric))
     n_planned = primary.n_attempted
+    n_missing = pc.sum(pc.equal(primary_scores["status"], "missing")).as_py() or 0
     found: list[tuple[str, Breach]] = [
-        (primary.metric, breach) for breach in contract.check_rows(responses, n_planned - primary.n_missing)
+        (primary.metric, breach) for breach in (*contract.check_rows(responses, n_planned, n_missing), *straddles)
     ]
     for m in measurements:
         unit = metric_info(benchmark.scorer.name, m.metric).unit
         found += [(m.metric, b) for b in contract.check_scores(scores, metric=m.metric, unit=unit, n_planned=n_planned)]
         found += [(m.metric, b) for b in plausibility.check_measurement(m, benchmark)]
-    primary_scores = scores.filter(pc.equal(scores["metric"], primary.metric))
     found += [(primary.metric, b) for b in plausibility.check_shape(responses, primary_scores, benchmark)]
     if not found:
         return []
@@ -81,12 +99,13 @@ def _excursions(
     ]
 
 
-def _environment_check(store: Store, run_id: str) -> str:
+def _environments(store: Store, run_id: str) -> list[Breach]:
+    """The breach of a run whose shards report several environments: none of its numbers has a fingerprint then."""
     fingerprints = {row.env_fingerprint for row in store.catalog.shards(run_id) if row.env_fingerprint}
-    if len(fingerprints) > 1:
-        names = ", ".join(sorted(fingerprint[:12] for fingerprint in fingerprints))
-        return f"failed: shards report {len(fingerprints)} environments ({names})"
-    return "passed: one environment" if fingerprints else "passed: no shard reports (imported rows)"
+    if len(fingerprints) < 2:
+        return []
+    names = ", ".join(sorted(fingerprint[:12] for fingerprint in fingerprints))
+    return [Breach(check="one_environment", observed=f"{len(fingerprints)} ({names})", expected="one for all shards")]
 
 
 def _quarantined(measurement: Measurement, excursions: list[Excursion]) -> Measurement:
