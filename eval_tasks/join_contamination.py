@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from eval_tasks.records import BenchmarkVersion, Measurement, Run
 from eval_tasks.scoring import metric_info
-from eval_tasks.stats.companion import companion_of
+from eval_tasks.stats.companion import companion_of, merged_statuses
 from eval_tasks.store import ContaminationCheck, Store
 
 _COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
@@ -50,18 +50,6 @@ def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
     return ContaminationReport(run_id=run_id, checked=tuple(checked), never_checked=tuple(never))
 
 
-def merged_statuses(checks: Sequence[ContaminationCheck]) -> dict[str, str]:
-    """One status per item over several corpora: contaminated in any, else clean if clean in all, else not_checkable."""
-    merged: dict[str, str] = {}
-    for item_id in sorted({item_id for check in checks for item_id in check.rows}):
-        found = {check.rows.get(item_id, "not_checkable") for check in checks}
-        if "contaminated" in found:
-            merged[item_id] = "contaminated"
-        else:
-            merged[item_id] = "clean" if found == {"clean"} else "not_checkable"
-    return merged
-
-
 def _with_companions(
     store: Store,
     run: Run,
@@ -69,7 +57,7 @@ def _with_companions(
     measurements: Sequence[Measurement],
     checks: Sequence[ContaminationCheck],
 ) -> list[Measurement]:
-    statuses = merged_statuses(checks)
+    statuses = merged_statuses([check.rows for check in checks])
     joined = []
     for m in measurements:
         scores = store.scores.read(run.run_id, benchmark.benchmark_id, m.grader, m.metric, columns=_COLUMNS)

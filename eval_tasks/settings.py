@@ -27,6 +27,13 @@ class Settings(BaseSettings):
     config: Path | None = None
     hf_offline: bool = Field(default=True, alias="HF_OFFLINE")
 
+    def __init__(self, **values: Any) -> None:
+        """From the environment, `values` first. Raises UserError naming the variable."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise UserError(explain_validation("settings (environment variables)", error, type(self))) from error
+
     @model_validator(mode="before")
     @classmethod
     def _places_under_home(cls, values: dict[str, Any]) -> dict[str, Any]:
