@@ -6,6 +6,7 @@ gate -> resolve -> plan [-> approve] -> logprob pods | generation pods -> grade 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,6 +19,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from checkpoint_eval import steps
 from checkpoint_eval.pods import shard_pods
+
+_log = logging.getLogger(__name__)
 
 TAGS = frozenset(
     {"checkpoint-eval", "watch", "health", "selection", "release", "determinism", "contamination", "maintenance"}
@@ -109,7 +112,7 @@ def gate() -> PokeReturnValue:
     """Hold while a block stands on the environment; a waiting run takes no worker slot."""
     with airflow_errors():
         is_open, reason = steps.gate(_params())
-    print(reason)  # noqa: T201
+    _log.info("%s", reason)
     return PokeReturnValue(is_done=is_open, xcom_value=reason)
 
 
@@ -164,8 +167,8 @@ def compare(planned: list[steps.PlannedRun]) -> str | None:
 @_step(outlets=[EVALUATIONS])
 def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> Any:
     """Write the reports, print the scorecard, tell others by an asset event."""
-    uris = steps.publish(_params(), planned, comparison_id)
-    yield Metadata(EVALUATIONS, extra={"runs": [run["run_id"] for run in planned], "reports": uris})
+    reports = steps.publish(_params(), planned, comparison_id)
+    yield Metadata(EVALUATIONS, extra={"runs": [run["run_id"] for run in planned], "reports": {**reports}})
 
 
 def _pod_group(planned: Any, group: str, tier: str) -> TaskGroup:

@@ -6,6 +6,7 @@ the library are inside the functions, since DAG files are parsed with this modul
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -13,6 +14,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from eval_tasks.records import Run
     from eval_tasks.store import Store
+
+
+BASELINE_POLICIES = ("none", "previous", "first")
+
+_log = logging.getLogger(__name__)
 
 
 class Arm(TypedDict):
@@ -67,6 +73,7 @@ def resolve(params: dict[str, Any]) -> list[Arm]:
     from eval_tasks.resolve import resolve as library_resolve
 
     store = _store()
+    _check_question(store, params)
     wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"))]
     wanted += [
         ("seed", uri, f"{params['training_run']}-seed-{n}", None) for n, uri in enumerate(params.get("seeds") or (), 1)
@@ -100,14 +107,24 @@ def resolve(params: dict[str, Any]) -> list[Arm]:
     return arms
 
 
+def _check_question(store: Store, params: dict[str, Any]) -> None:
+    """Raise UserError now for a suite, rule or baseline run that is not there, not after the pods have run."""
+    name, _, version = params["suite"].partition("@")
+    store.catalog.suite(name, version or None)
+    if params.get("rule"):
+        store.catalog.rule(params["rule"])
+    baseline = params.get("baseline") or "none"
+    if "/" not in baseline and baseline not in BASELINE_POLICIES:
+        store.catalog.run(baseline)
+
+
 def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
     """Plan the suite on every arm. The same request is the same run: an arm evaluated before has nothing left to do."""
     from dataclasses import replace
 
+    from eval_tasks.checkpoint import fetch
     from eval_tasks.plan import plan as library_plan
     from eval_tasks.plan import plan_uri
-
-    from eval_tasks.checkpoint import fetch
     from eval_tasks.records import EngineConfig
     from eval_tasks.settings import Settings, load_config
 
@@ -145,7 +162,8 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
     settings = Settings()
     config = load_config(settings.config)
     wanted: list[dict[str, Any]] = []
-    for run in planned:
+    # Two arms of one content are one run.
+    for run in {run["run_id"]: run for run in planned}.values():
         if store.responses.is_closed(run["run_id"]):
             continue
         plan = store.plan(run["plan_uri"])
@@ -188,7 +206,7 @@ def join_contamination(run_ids: list[str]) -> list[str]:
     store = _store()
     for run_id in run_ids:
         report = library_join(store, run_id=run_id)
-        print(f"run {run_id}: checked {list(report.checked)}, never checked {list(report.never_checked)}")  # noqa: T201
+        _log.info("run %s: checked %s, never checked %s", run_id, list(report.checked), list(report.never_checked))
     return run_ids
 
 
@@ -200,7 +218,7 @@ def guard(run_ids: list[str]) -> list[str]:
     for run_id in run_ids:
         report = library_guard(store, run_id=run_id, now=_now())
         for check, outcome in report.checks.items():
-            print(f"run {run_id}: {check}: {outcome}")  # noqa: T201
+            _log.info("run %s: %s: %s", run_id, check, outcome)
     return run_ids
 
 
@@ -215,11 +233,12 @@ def compare(params: dict[str, Any], planned: list[PlannedRun]) -> str | None:
         store.catalog.run(named[0]) if named else find_baseline(store, candidate, params.get("baseline") or "none")
     )
     if baseline is None:
-        print(f"run {candidate.run_id}: no baseline (policy {params.get('baseline')!r}), nothing to compare")  # noqa: T201
+        policy = params.get("baseline") or "none"
+        _log.info("run %s: no baseline (policy %r), nothing to compare", candidate.run_id, policy)
         return None
     rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
     comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
-    print(f"{comparison.verdict or 'no verdict'}: {comparison.reason}")  # noqa: T201
+    _log.info("%s: %s", comparison.verdict or "no verdict", comparison.reason)
     return comparison.comparison_id
 
 
@@ -261,9 +280,9 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
             now=_now(),
             notes=str(params.get("notes") or ""),
         )
-        print(published.terminal)  # noqa: T201
+        _log.info("%s", published.terminal)
         uris[run["role"] if run["role"] != "seed" else f"seed-{number}"] = published.html_uri
     for alert in store.catalog.alerts():
         if alert.run_id in {run["run_id"] for run in planned}:
-            print(f"ALERT {alert.title}\n{alert.body}")  # noqa: T201
+            _log.warning("ALERT %s\n%s", alert.title, alert.body)
     return uris
