@@ -1,0 +1,203 @@
+"""Every record goes to JSON and back unchanged, and what does not fit is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from eval_tasks import records
+from eval_tasks.errors import DataError
+from eval_tasks.records import (
+    Alert,
+    CheckpointFile,
+    Companion,
+    Comparison,
+    DataSource,
+    DecisionRule,
+    EngineConfig,
+    EngineTuning,
+    Environment,
+    Excursion,
+    FewShot,
+    GuardReport,
+    Item,
+    Landing,
+    Measurement,
+    PairedTest,
+    Plan,
+    PlannedShard,
+    PromptTemplate,
+    Request,
+    Run,
+    SampleOutput,
+    Score,
+    ScorerRef,
+    Suite,
+    SuiteEntry,
+    from_json,
+    to_json,
+)
+from tests.store import samples
+
+NOW = samples.NOW
+SAMPLE = SampleOutput(item_id="i", status="ok", prompt_tail="Q", output="A", extracted=None, gold="choice 0")
+EXCURSION = Excursion(
+    benchmark_id="b", benchmark="colours", metric="acc", check="c", observed="o", expected="e", samples=(SAMPLE,)
+)
+COMPANION = Companion(
+    score=0.5, n=2, se=None, ci95=(0.1, 0.9), n_contaminated=1, n_not_checkable=0, difference=0.1, difference_se=None
+)
+RULE = DecisionRule(name="ship", kind="superiority", metric="acc", components={"colours": 1.0}, registered_at=NOW)
+TEST = PairedTest(
+    benchmark="colours",
+    metric="acc",
+    compatibility="SCORE",
+    method="mid-p McNemar",
+    n_pairs=10,
+    n_attempted=10,
+    score_a=0.6,
+    score_b=0.5,
+    delta=0.1,
+    se=0.05,
+    ci95=(0.0, 0.2),
+    p=0.04,
+    b=3,
+    c=2,
+    n_discordant=5,
+    notes=("a", "b"),
+)
+SHARD = PlannedShard(shard=0, group="logprob", n_batches=1, n_items=2, cost_tokens=9)
+SOURCE = DataSource(hub="owner/name", revision="1" * 40, split="test")
+
+SAMPLES: tuple[Any, ...] = (
+    samples.checkpoint(),
+    samples.benchmark(cluster_key="passage", few_shot=FewShot(k=5, select="seeded", match="subject", source=SOURCE)),
+    samples.benchmark(template=PromptTemplate(item="{{ q }}", choices="options")),
+    samples.run(status="closed", closed_at=NOW, env_fingerprint="f", config_digest="c", tuning=EngineTuning()),
+    samples.run().request,
+    samples.response("i"),
+    samples.response("i", output="x\n\u2028é", output_ids=(1, 2), finish_reason="length", output_truncated=True),
+    samples.score("i", value=None, status="excluded", reason="rule", stratum="s", cluster="c"),
+    samples.batch(3, "a", "b"),
+    CheckpointFile(path="config.json", size=1, blake3="0" * 64),
+    Landing(training_run="tiny", step=1, uri="s3://b/1", listing=(("config.json", 1, "etag"),)),
+    Item(item_id="i", fields={"q": "x", "n": [1, 2.5, None, {"a": True}]}, target=1, metadata={"source": "s"}),
+    Request(
+        benchmark_id="b",
+        item_id="i",
+        kind="choice",
+        prompt="p",
+        prompt_digest="d",
+        prompt_ids=(1, 2),
+        continuations=((3,), (4, 5)),
+        choices=("A", "B"),
+    ),
+    COMPANION,
+    Measurement(
+        run_id="r",
+        benchmark_id="b",
+        benchmark="colours",
+        version="1",
+        metric="acc",
+        primary=True,
+        score=0.5,
+        n=2,
+        n_attempted=3,
+        se=0.1,
+        ci95=(0.2, 0.8),
+        ci95_method="Wilson",
+        companion=COMPANION,
+    ),
+    Plan(
+        run_id="r",
+        request=samples.run().request,
+        environment="local",
+        checkpoint_uri="s3://b/1",
+        shards=(SHARD,),
+        batches_blob="d",
+        n_batches=1,
+        n_items=2,
+        notes=("n",),
+    ),
+    SHARD,
+    SOURCE,
+    FewShot(k=2),
+    PromptTemplate(item="{{ q }}", stop=("\n\n",)),
+    ScorerRef(name="gsm8k", version="1"),
+    SuiteEntry(benchmark="colours", version="1", benchmark_id="b", n_items=10, seed=1),
+    Suite(
+        name="health",
+        version="1",
+        tier="health",
+        entries=(SuiteEntry(benchmark="colours", version="1", benchmark_id="b"),),
+    ),
+    EngineConfig(device="cuda", dtype="bfloat16", max_context=512),
+    EngineTuning(rows_per_forward=4),
+    Environment(components={"torch": "2.13.0"}),
+    SAMPLE,
+    EXCURSION,
+    GuardReport(run_id="r", passed=False, checks={"row_count": "passed"}, excursions=(EXCURSION,)),
+    Alert(alert_id="a", kind="excursion", title="t", body="b", created_at=NOW),
+    RULE,
+    TEST,
+    Comparison(
+        run_a="a",
+        run_b="b",
+        label_a="A",
+        label_b="B",
+        tests=(TEST,),
+        n_expected_by_chance=0.05,
+        alpha=0.05,
+        rule=RULE,
+        verdict="A better",
+        composite=TEST,
+    ),
+)
+
+
+def test_no_record_is_left_out() -> None:
+    exported = {getattr(records, name) for name in records.__all__}
+    assert {type(sample) for sample in SAMPLES} == {kind for kind in exported if dataclasses.is_dataclass(kind)}
+
+
+@pytest.mark.parametrize("record", SAMPLES, ids=lambda record: type(record).__name__)
+def test_a_record_comes_back_from_json_text_as_it_was(record: Any) -> None:
+    text = json.dumps(to_json(record), allow_nan=False)
+    assert from_json(type(record), json.loads(text)) == record
+
+
+@pytest.mark.parametrize("record", SAMPLES, ids=lambda record: type(record).__name__)
+def test_an_unknown_field_is_refused_by_name(record: Any) -> None:
+    with pytest.raises(DataError, match=rf"stored {type(record).__name__} does not fit: surprise: .*"):
+        from_json(type(record), {**to_json(record), "surprise": 1})
+
+
+@pytest.mark.parametrize("record", SAMPLES, ids=lambda record: type(record).__name__)
+def test_records_are_frozen_and_keyword_only(record: Any) -> None:
+    name = dataclasses.fields(record)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, name, getattr(record, name))
+    with pytest.raises(TypeError):
+        type(record)(getattr(record, name))
+
+
+def test_a_missing_field_a_wrong_type_and_an_unknown_word_are_refused_by_name() -> None:
+    whole = to_json(samples.score("i"))
+    with pytest.raises(DataError, match="stored Score does not fit: metric: Field required"):
+        from_json(Score, {name: value for name, value in whole.items() if name != "metric"})
+    with pytest.raises(DataError, match="stored Score does not fit: weight: "):
+        from_json(Score, {**whole, "weight": "heavy"})
+    with pytest.raises(DataError, match="stored Score does not fit: status: "):
+        from_json(Score, {**whole, "status": "fine"})
+    with pytest.raises(DataError, match="stored Score does not fit: value"):
+        from_json(Score, ["not", "a", "mapping"])
+
+
+def test_a_nested_unknown_field_is_named_with_its_place() -> None:
+    stored = to_json(samples.run())
+    stored["request"]["engine"]["warp"] = True
+    with pytest.raises(DataError, match=r"stored Run does not fit: request\.engine\.warp: "):
+        from_json(Run, stored)
