@@ -22,6 +22,7 @@ from eval_tasks.engine.loading import load_model
 from eval_tasks.engine.prefix import PrefixCache
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
 from eval_tasks.engine.validity import problem_of
+from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
@@ -41,6 +42,10 @@ class Engine:
         head: Head,
         context: int,
     ) -> None:
+        if config.threads > body.max_threads:
+            raise UserError(
+                f"threads is {config.threads} and a layer of this model has an odd width: only 1 thread keeps its bits"
+            )
         self.config = config
         self.tuning = tuning
         self.tokenizer = tokenizer
@@ -121,8 +126,10 @@ def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None 
     model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
     output = model.get_output_embeddings()
     head = Head(output.weight, output.bias, config.head_rows)
-    widths = pin_linears(model.base_model)
-    body = Body(model.base_model, model.config, widths=widths, positions=positions)
+    base = model.base_model
+    # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
+    del model, output
+    body = Body(base, base.config, widths=pin_linears(base), positions=positions)
     return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
 
 

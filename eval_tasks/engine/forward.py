@@ -61,6 +61,8 @@ class Body:
         self._n_groups = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._head_width = int(width)
+        # With an odd width the halves of two threads would end within a run of elements.
+        self.max_threads = 1 if any(w % 2 for w in widths) else 2
         self.row_multiple = math.lcm(
             MIN_ROWS, *(_ELEMENTS // math.gcd(_ELEMENTS, w) for w in (*widths, self._head_width))
         )

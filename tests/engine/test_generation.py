@@ -9,6 +9,7 @@ import pytest
 
 from eval_tasks.engine import load_engine
 from eval_tasks.engine.sentinels import identities
+from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning
 
 PROMPT = (40, 41, 42, 43)
@@ -97,6 +98,18 @@ def test_a_configured_context_is_a_limit(build, ask) -> None:
     )
     assert len(full.output_ids) == 5
     assert (over.status, over.reason) == ("invalid", "prompt_too_long")
+
+
+def test_odd_widths_keep_their_bits_with_one_thread_and_refuse_two(build, ask) -> None:
+    """171 x 64 elements end within a vector at most row counts."""
+    folder = build("llama", intermediate_size=171)
+    engine = load_engine(folder, EngineConfig())
+    requests = [ask("generation", range(3, 3 + n), item_id=str(n), max_tokens=12) for n in range(1, 24)]
+    expected = identities(engine.respond(requests))
+    for request in requests[::4]:
+        assert identities(engine.respond([request])) == {request.item_id: expected[request.item_id]}
+    with pytest.raises(UserError, match="odd width"):
+        load_engine(folder, EngineConfig(threads=2))
 
 
 def test_kinds_may_be_mixed_and_keep_their_order(engine, ask) -> None:

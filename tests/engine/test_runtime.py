@@ -18,6 +18,8 @@ from eval_tasks.records import EngineConfig, EngineTuning
     [
         ({"threads": 3}, "threads is 3"),
         ({"threads": 0}, "threads is 0"),
+        ({"decoding": "sampling"}, "decoding is 'sampling'"),
+        ({"attention": "sdpa"}, "attention is 'sdpa'"),
         ({"tile": 32}, "tile is 32"),
         ({"tensor_parallel": 2}, "tensor_parallel is 2"),
         ({"deterministic": False}, "deterministic is false"),

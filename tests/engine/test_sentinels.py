@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eval_tasks.engine import linears, verify_engine
-from eval_tasks.engine.sentinels import LENGTHS, sentinel_requests
+from eval_tasks.engine import attention, linears, verify_engine
+from eval_tasks.engine.sentinels import LENGTHS, PLAIN_MODEL, sentinel_requests
 from eval_tasks.records import EngineConfig
 
 CHECKS = [
@@ -18,6 +18,7 @@ CHECKS = [
     "shared prefix, cache empty",
     "shared prefix, cache warm",
     "2 threads",
+    PLAIN_MODEL,
 ]
 
 
@@ -51,3 +52,13 @@ def test_a_multiplication_that_depends_on_its_rows_is_found(build, monkeypatch: 
     assert not checks["alone"].passed
     assert checks["alone"].differing
     assert checks["again"].passed
+    assert checks[PLAIN_MODEL].passed
+
+
+def test_another_function_is_found(build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeatable and wrong: attention with another scale."""
+    exact = attention._attend
+    monkeypatch.setattr(attention, "_attend", lambda q, k, v, mask, scale: exact(q, k, v, mask, scale * 1.1))
+    checks = {check.name: check for check in verify_engine(build("llama"), EngineConfig(max_context=40))}
+    assert checks["alone"].passed
+    assert not checks[PLAIN_MODEL].passed

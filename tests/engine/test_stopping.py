@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_tasks.engine.stopping import Stopper
+from eval_tasks.errors import UserError
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
 
@@ -53,6 +54,11 @@ def test_a_stop_string_that_is_a_special_token_ends_at_its_id(tokenizer) -> None
 def test_max_tokens_ends_in_the_middle_of_a_character(tokenizer) -> None:
     stopper = _write(tokenizer, tokenizer.encode("a—b"), (), max_tokens=2)
     assert (stopper.text(), stopper.reason) == ("a�", "length")
+
+
+def test_one_text_as_the_list_of_stops_is_an_error(tokenizer) -> None:
+    with pytest.raises(UserError, match="give a list"):
+        Stopper(tokenizer, "Question:", 5)
 
 
 def test_a_stop_string_beats_the_length(tokenizer) -> None:
