@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
     from airflow.sdk import DAG
 
-TAGS = {"checkpoint-eval", "watch", "health", "selection", "release", "determinism", "contamination", "maintenance"}
-
 STUBS = """
 from airflow.sdk import DAG, task
 for tier in ("health", "selection"):
@@ -86,7 +84,9 @@ def test_the_dag_waits_for_ever_and_reads_as_a_sentence(watch_dag: DAG) -> None:
 
 
 def test_it_has_an_owner_tags_of_the_closed_set_and_a_runbook(watch_dag: DAG) -> None:
-    assert watch_dag.owner == "checkpoint-eval"
+    from checkpoint_eval.flow import OWNER, TAGS
+
+    assert watch_dag.owner == OWNER
     assert set(watch_dag.tags) <= TAGS
     assert watch_dag.doc_md is not None
     for part in ("When it fails", "Whom it hurts"):
