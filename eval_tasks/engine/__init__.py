@@ -1,5 +1,8 @@
 """The engine: tokenised requests in, responses out, bit-identical whatever shared the batch with them.
 
+The contract is shown on CPU (`tests/engine`, and `verify_engine` on any machine). The CUDA path is written and has
+never run: cuBLAS chooses kernels by shape, so nothing is promised there before `verify_engine` has passed on it.
+
 Imports neither torch nor transformers until an engine is loaded.
 """
 

@@ -12,6 +12,9 @@ from eval_tasks.errors import UserError
 from eval_tasks.records.item import FinishReason
 from eval_tasks.tokenization import Tokenizer
 
+# Tokens beyond a stop string's bytes: what starts the window may decode otherwise there than in the whole text.
+_MARGIN = 8
+
 
 class Stopper:
     """Follows one generation: `add` each token id until it gives a reason, then read `text`."""
@@ -23,10 +26,9 @@ class Stopper:
         self._eos_ids = frozenset(tokenizer.eos_ids)
         self._stop_ids = frozenset(i for stop in stops if (i := _special_id(tokenizer, stop)) is not None)
         self._stops = tuple(stop for stop in stops if stop)
-        self._reach = max(map(len, self._stops), default=1) - 1
+        longest = max((len(stop.encode()) for stop in self._stops), default=0)
+        self._window = longest + _MARGIN
         self._max_tokens = max_tokens
-        self._step = tokenizer.stream()
-        self._text = ""
         self.ids: list[int] = []
         self.reason: FinishReason = ""
 
@@ -35,15 +37,10 @@ class Stopper:
         self.ids.append(token_id)
         if token_id in self._eos_ids:
             self.reason = "eos"
-        elif token_id in self._stop_ids:
+        elif token_id in self._stop_ids or (self._stops and self._shows_stop()):
             self.reason = "stop"
-        else:
-            searched = max(0, len(self._text) - self._reach)
-            self._text += self._step(token_id)
-            if any(self._text.find(stop, searched) >= 0 for stop in self._stops):
-                self.reason = "stop"
-            elif len(self.ids) >= self._max_tokens:
-                self.reason = "length"
+        elif len(self.ids) >= self._max_tokens:
+            self.reason = "length"
         return self.reason
 
     def text(self) -> str:
@@ -52,6 +49,18 @@ class Stopper:
         text = self._tokenizer.decode(self.ids[:-1] if ended else self.ids)
         ends = [at for stop in self._stops if (at := text.find(stop)) >= 0]
         return text[: min(ends)] if ends else text
+
+    def _shows_stop(self) -> bool:
+        """Whether the text so far has a stop string: looked for in the last tokens, then made sure of in all.
+
+        Decoding is not a sum over tokens (bytes that are no character yet, a blank that only the start loses), so a
+        text that is put together token by token may differ from the decoded whole, which is what counts.
+        """
+        return self._has_stop(self.ids[-self._window :]) and self._has_stop(self.ids)
+
+    def _has_stop(self, ids: Sequence[int]) -> bool:
+        text = self._tokenizer.decode(ids)
+        return any(stop in text for stop in self._stops)
 
 
 def _special_id(tokenizer: Tokenizer, stop: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from eval_tasks.engine.stopping import Stopper
@@ -54,6 +56,21 @@ def test_a_stop_string_that_is_a_special_token_ends_at_its_id(tokenizer) -> None
 def test_max_tokens_ends_in_the_middle_of_a_character(tokenizer) -> None:
     stopper = _write(tokenizer, tokenizer.encode("a—b"), (), max_tokens=2)
     assert (stopper.text(), stopper.reason) == ("a�", "length")
+
+
+@pytest.mark.golden
+def test_any_token_ids_have_a_text_with_byte_fallback(golden) -> None:
+    """Bytes that are no UTF-8 turn earlier ones into U+FFFD too: a stop counts if the text so far has it."""
+    tokenizer = load_tokenizer(golden / "models/stories260K-hf")
+    rng = random.Random(0)
+    for _ in range(300):
+        ids = [rng.randrange(3, rng.choice((259, 512))) for _ in range(40)]
+        stopper = _write(tokenizer, ids, ("e", "“"))
+        texts = [tokenizer.decode(ids[:n]) for n in range(1, len(stopper.ids) + 1)]
+        assert [("e" in text or "“" in text) for text in texts] == [False] * (len(texts) - 1) + [
+            stopper.reason == "stop"
+        ]
+        assert stopper.text() == texts[-1].partition("e")[0].partition("“")[0]
 
 
 def test_one_text_as_the_list_of_stops_is_an_error(tokenizer) -> None:
