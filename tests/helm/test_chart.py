@@ -1,0 +1,231 @@
+"""The chart's values against its schema, what it renders against the code, and the values of Airflow's own chart.
+
+What needs a helm binary takes HELM, .cache/bin/helm (`.ci/fetch-helm`) or PATH, and is skipped where none is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from checkpoint_eval.pods import NOBODY, SCRATCH, WORKER_SECRET, shard_pod_kwargs
+from eval_tasks.settings import Config, EnvironmentSpec, Limits, Settings, load_config
+
+HELM_FOLDER = Path(__file__).parents[2] / "helm"
+CHART = HELM_FOLDER / "checkpoint-eval"
+NAMESPACE = "checkpoint-eval"
+
+
+def values() -> dict[str, Any]:
+    return yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+
+
+def schema() -> dict[str, Any]:
+    return json.loads((CHART / "values.schema.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="session")
+def helm() -> str:
+    cached = Path(__file__).parents[2] / ".cache/bin/helm"
+    found = os.environ.get("HELM") or (str(cached) if cached.exists() else shutil.which("helm"))
+    if not found:
+        pytest.skip("no helm: run .ci/fetch-helm, or set HELM to the binary")
+    return found
+
+
+def run(helm: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def render(helm: str, tmp_path: Path, changes: dict[str, Any] | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+    """(kind, name) -> object, as rendered with `changes` on top of the values."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(changes or {}), "utf-8")
+    done = run(helm, "template", "release", str(CHART), "--namespace", NAMESPACE, "--values", str(file))
+    assert done.returncode == 0, done.stderr
+    objects = [found for found in yaml.safe_load_all(done.stdout) if found]
+    return {(found["kind"], found["metadata"]["name"]): found for found in objects}
+
+
+def test_values_fit_their_schema() -> None:
+    jsonschema.Draft7Validator.check_schema(schema())
+    jsonschema.validate(values(), schema())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("worker", "image", "tag"), "latest"),
+        (("worker", "image", "digest"), "sha256:short"),
+        (("worker", "env"), {"CHECKPOINT_EVAL_CATALOG_URL": "postgresql+psycopg://u:p@h/d"}),
+        (("worker", "env"), {"AWS_SECRET_ACCESS_KEY": "x"}),
+        (("airflow", "serviceAccounts"), []),
+        (("networkPolicy", "database", "cidrs"), ["db.example"]),
+        (("networkPolicy", "enabled"), "yes"),
+        (("config", "environments"), []),
+        (("unknown",), 1),
+    ],
+)
+def test_the_schema_refuses(path: tuple[str, ...], value: object) -> None:
+    changed = values()
+    place = changed
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(changed, schema())
+
+
+def test_the_configuration_in_the_values_is_one() -> None:
+    found = values()
+    config = Config.model_validate(found["config"])
+    (environment,) = config.environments
+    assert environment.service_account == found["worker"]["serviceAccount"]["name"]
+    assert environment.service_account == EnvironmentSpec(name="e").service_account
+    assert environment.image.startswith(found["worker"]["image"]["repository"] + ":")
+
+
+def test_lint_strict(helm: str) -> None:
+    done = run(helm, "lint", "--strict", str(CHART), "--namespace", NAMESPACE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_configuration_file_arrives_as_written(helm: str, tmp_path: Path) -> None:
+    config = {
+        "limits": {"shard_cost_tokens": 2_000_000},
+        "training_runs": [{"name": "r", "uri": "s3://bucket/r", "pattern": r"^step-0*(?P<step>\d+)$"}],
+    }
+    found = render(helm, tmp_path, {"config": config})["ConfigMap", "checkpoint-eval-config"]
+    assert found["metadata"]["namespace"] == values()["airflow"]["namespace"]
+    file = tmp_path / "config.yaml"
+    file.write_text(found["data"]["config.yaml"], "utf-8")
+    assert load_config(file) == Config.model_validate(values()["config"] | config)
+
+
+def test_airflow_may_do_with_pods_what_it_needs_and_no_more(helm: str, tmp_path: Path) -> None:
+    objects = render(helm, tmp_path)
+    rules = {
+        resource: set(rule["verbs"])
+        for rule in objects["Role", "checkpoint-eval-launcher"]["rules"]
+        for resource in rule["resources"]
+    }
+    assert rules == {
+        "pods": {"create", "delete", "get", "list", "patch", "watch"},
+        "pods/log": {"get"},
+        "events": {"list", "watch"},
+    }
+    subjects = objects["RoleBinding", "checkpoint-eval-launcher"]["subjects"]
+    assert {s["name"] for s in subjects} == set(values()["airflow"]["serviceAccounts"])
+    assert {s["namespace"] for s in subjects} == {"airflow"}
+    assert not [kind for kind, _ in objects if kind.startswith("Cluster")]
+
+
+def test_a_worker_account_has_no_rights_and_no_token(helm: str, tmp_path: Path) -> None:
+    objects = render(helm, tmp_path)
+    account = objects["ServiceAccount", EnvironmentSpec(name="e").service_account]
+    assert account["automountServiceAccountToken"] is False
+    bound = [s["name"] for (kind, _), found in objects.items() if kind == "RoleBinding" for s in found["subjects"]]
+    assert account["metadata"]["name"] not in bound
+
+
+def test_everything_is_denied_and_a_shards_pod_may_reach_what_it_needs(helm: str, tmp_path: Path) -> None:
+    objects = render(helm, tmp_path)
+    deny = objects["NetworkPolicy", "checkpoint-eval-default-deny"]["spec"]
+    assert deny == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    egress = objects["NetworkPolicy", "checkpoint-eval-worker-egress"]["spec"]
+    ports = [sorted({port["port"] for port in rule["ports"]}) for rule in egress["egress"]]
+    assert ports == [[53], [5432], [443]]
+    (kwargs,) = shard_pod_kwargs(
+        plan_uri="u",
+        run_id="r",
+        shards=[0],
+        group="logprob",
+        tier="health",
+        environment=EnvironmentSpec(name="e"),
+        limits=Limits(),
+        settings=Settings(),
+    )
+    assert egress["podSelector"]["matchLabels"].items() <= kwargs["labels"].items()
+
+
+def test_the_migration_runs_as_a_worker_does_and_fails_without_the_secret(helm: str, tmp_path: Path) -> None:
+    job = render(helm, tmp_path, {"worker": {"image": {"digest": "sha256:" + "0" * 64}}})[
+        "Job", "checkpoint-eval-migrate"
+    ]
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["python", "-m", "eval_tasks", "migrate"]
+    assert container["image"] == "checkpoint-eval-worker@sha256:" + "0" * 64
+    assert pod["securityContext"]["runAsUser"] == NOBODY
+    assert pod["automountServiceAccountToken"] is False
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == [SCRATCH]
+    url = next(e for e in container["env"] if e["name"] == "CHECKPOINT_EVAL_CATALOG_URL")
+    assert url["valueFrom"]["secretKeyRef"] == {"name": WORKER_SECRET, "key": "CHECKPOINT_EVAL_CATALOG_URL"}
+
+
+def test_no_secret_is_made(helm: str, tmp_path: Path) -> None:
+    objects = render(helm, tmp_path, {"worker": {"env": {"AWS_REGION": "eu-central-1"}}})
+    assert not [kind for kind, _ in objects if kind == "Secret"]
+    assert objects["ConfigMap", WORKER_SECRET]["data"] == {"AWS_REGION": "eu-central-1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"config": {"environments": [{"name": "e", "image": "i", "namespace": "other"}]}}, "has namespace"),
+        ({"airflow": {"namespace": NAMESPACE}}, "would cut it off"),
+    ],
+)
+def test_values_that_cannot_work_are_refused(helm: str, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(changes), "utf-8")
+    done = run(helm, "template", "release", str(CHART), "--namespace", NAMESPACE, "--values", str(file))
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def airflow_values() -> dict[str, Any]:
+    return yaml.safe_load((HELM_FOLDER / "airflow-values.yaml").read_text("utf-8"))
+
+
+def test_airflows_variables_are_settings_and_its_connection_is_the_pods() -> None:
+    from checkpoint_eval.pods import CONNECTION
+
+    env = {entry["name"]: entry["value"] for entry in airflow_values()["env"]}
+    known = {f"CHECKPOINT_EVAL_{name.upper()}" for name in Settings.model_fields}
+    assert {name for name in env if name.startswith("CHECKPOINT_EVAL_")} <= known
+    assert json.loads(env[f"AIRFLOW_CONN_{CONNECTION.upper()}"]) == {
+        "conn_type": "kubernetes",
+        "extra": {"in_cluster": True},
+    }
+    assert yaml.safe_load(airflow_values()["extraEnvFrom"]) == [{"secretRef": {"name": WORKER_SECRET}}]
+
+
+def test_airflow_finds_the_configuration_where_it_is_mounted() -> None:
+    found = airflow_values()
+    env = {entry["name"]: entry["value"] for entry in found["env"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in found["volumeMounts"]}
+    assert env["CHECKPOINT_EVAL_CONFIG"] == f"{mounts['checkpoint-eval-config']}/config.yaml"
+    assert env["CHECKPOINT_EVAL_HOME"] == mounts["checkpoint-eval-home"]
+    assert {volume["name"] for volume in found["volumes"]} == mounts.keys()
+    config_map = next(v for v in found["volumes"] if v["name"] == "checkpoint-eval-config")
+    assert config_map["configMap"]["name"] == "checkpoint-eval-config"
+
+
+def test_airflows_values_name_the_locked_airflow_and_hold_no_secret() -> None:
+    found = airflow_values()
+    lock = (HELM_FOLDER.parent / "requirements.txt").read_text("utf-8").splitlines()
+    assert f"apache-airflow=={found['airflowVersion']}" in lock
+    assert found["postgresql"]["enabled"] is False
+    assert "metadataConnection" not in found["data"]
+    assert not {"fernetKey", "webserverSecretKey", "apiSecretKey", "jwtSecret"} & found.keys()
+    assert found["images"]["airflow"]["tag"] == yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
