@@ -19,7 +19,7 @@ from tests.parity.tiny_model import write_model
 
 NOW = "2026-01-01T00:00:00+00:00"
 N_CHOICE, N_TEXT, N_GENERATED = 70, 40, 36
-WORDS = "red blue green gold grey pink teal plum rust sand".split()
+WORDS = ["red", "blue", "green", "gold", "grey", "pink", "teal", "plum", "rust", "sand"]
 
 
 def write_checkpoint(folder: Path) -> Path:
@@ -27,10 +27,10 @@ def write_checkpoint(folder: Path) -> Path:
     return write_model(folder)
 
 
-def write_suite(folder: Path, **changes: Any) -> Path:
+def write_suite(folder: Path, *, max_tokens: int = 6, **changes: Any) -> Path:
     """Benchmark files `colours` (choice), `colour-text` (loss), `colour-sums` (generation) and the suite `colours-all`.
 
-    `changes` replaces fields of the choice benchmark's file.
+    `max_tokens` is the length of the generated outputs; `changes` replaces fields of the choice benchmark's file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     choices = [
@@ -83,7 +83,7 @@ def write_suite(folder: Path, **changes: Any) -> Path:
             "prompt": {"item": "Q: {{ question }}\nA:", "stop": ["\n\n"]},
             "scorer": {"name": "gsm8k"},
             "primary_metric": "strict",
-            "max_tokens": 6,
+            "max_tokens": max_tokens,
         },
     )
     names = ("colours", "colour-text", "colour-sums")

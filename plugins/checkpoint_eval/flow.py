@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, Asset, Metadata, Param, PokeReturnValue, TaskGroup, chain, get_current_context, task
+from airflow.sdk import DAG, Asset, Param, PokeReturnValue, TaskGroup, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from checkpoint_eval import steps
@@ -165,10 +165,12 @@ def compare(planned: list[steps.PlannedRun]) -> str | None:
 
 
 @_step(outlets=[EVALUATIONS])
-def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> Any:
-    """Write the reports, print the scorecard, tell others by an asset event."""
-    reports = steps.publish(_params(), planned, comparison_id)
-    yield Metadata(EVALUATIONS, extra={"runs": [run["run_id"] for run in planned], "reports": {**reports}})
+def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> dict[str, str]:
+    """Write the reports, print the scorecard, tell others by an asset event. Returns report URIs by role."""
+    uris = steps.publish(_params(), planned, comparison_id)
+    event = get_current_context()["outlet_events"][EVALUATIONS]
+    event.extra = {"runs": [run["run_id"] for run in planned], "reports": uris}
+    return uris
 
 
 def _pod_group(planned: Any, group: str, tier: str) -> TaskGroup:

@@ -1,4 +1,4 @@
-"""`airflow scheduler`, with the pod operator imported first.
+"""`airflow scheduler`, with the pod operator and the library's steps imported first.
 
 The local executor's workers and their tasks are forks of the scheduler: what it has imported costs them nothing, and
 the pod operator is most of what a task of the evaluation flow would otherwise import at every start.
@@ -12,7 +12,9 @@ from airflow.__main__ import main
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-PRELOADED = (KubernetesPodOperator, ApprovalOperator)
+from eval_tasks import aggregate, compare, grade, guard, plan, publish, resolve
+
+PRELOADED = (KubernetesPodOperator, ApprovalOperator, resolve, plan, grade, aggregate, guard, compare, publish)
 
 if __name__ == "__main__":
     sys.argv = ["airflow", "scheduler", *sys.argv[1:]]
