@@ -1,7 +1,8 @@
-"""The closed set of reasons why a checkpoint is not evaluated. Knows no storage.
+"""The closed set of reasons why a checkpoint is not evaluated, wherever that is found. Knows no storage and no model.
 
 A reason either heals by waiting (the upload may still be going on) or it does not (no further byte can make these files
-right): the first kind waits and raises one alert after a limit, the second is broken at once.
+right): the first kind waits and raises one alert after a limit, the second is broken at once. What only the tokenizer
+or the engine can see is found when a landing is already settled, so it never heals.
 """
 
 from __future__ import annotations
@@ -9,14 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """What a reason means, and whether the checkpoint may still become complete by itself."""
+    """What a reason means, whether the checkpoint may still become complete by itself, and who finds it."""
 
     meaning: str
     heals: bool
+    found_by: Literal["listing", "tokenizer", "engine"] = "listing"
+
+
+def _tokenizer(meaning: str) -> Reason:
+    return Reason(meaning=meaning, heals=False, found_by="tokenizer")
+
+
+def _engine(meaning: str) -> Reason:
+    return Reason(meaning=meaning, heals=False, found_by="engine")
 
 
 REASONS: Mapping[str, Reason] = MappingProxyType(
@@ -40,6 +51,20 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "shard_mismatch": Reason(meaning="index and shards, or two shards, contradict each other", heals=False),
         "checksum_mismatch": Reason(meaning="the trainer's checksums do not fit the files", heals=False),
         "gone": Reason(meaning="the checkpoint, or one of its files, was removed", heals=False),
+        "no_fast_tokenizer": _tokenizer("tokenizer.json is not in the folder that was fetched"),
+        "bad_tokenizer": _tokenizer("the tokenizer's files cannot be read, or name a token that is not in them"),
+        "unsupported_architecture": _engine("the engine's contract was not shown for this architecture"),
+        "sliding_window_unsupported": _engine("a sliding window is shorter than the context"),
+        "rope_unsupported": _engine("positions depend on the length of what is in the batch"),
+        "quantized_unsupported": _engine("the weights are quantized"),
+        "unreadable_weights": _engine("the weights cannot be loaded into the model of config.json"),
+        "shape_mismatch": _engine("a weight has another shape than config.json says"),
+        "missing_weights": _engine("some weights are not in the files and would be random"),
+        "newly_initialised_weights": _engine("most weights are not in the files and would be random"),
+        "unexpected_weights": _engine("the files hold weights that the model of config.json does not have"),
+        "untied_head_missing": _engine("the output head is not in the files, and config.json says it is not tied"),
+        "tied_head_differs": _engine("config.json says the head is tied, and it differs from the embedding"),
+        "embedding_too_small": _engine("the tokenizer has more ids than the embedding has rows"),
     }
 )
 
