@@ -26,8 +26,9 @@ def gate(store: Store, *, environment: str) -> GateResult:
     blocks = store.catalog.open_blocks()
     if not blocks:
         return GateResult(open=True, reason="no open block")
-    recent = store.catalog.runs(limit=_RECENT_RUNS)
-    fingerprints = {run.env_fingerprint for run in recent if run.environment == environment and run.env_fingerprint}
+    # All runs, since a busy environment would push another's out of any common limit; only read while a block stands.
+    reported = [r.env_fingerprint for r in store.catalog.runs() if r.environment == environment and r.env_fingerprint]
+    fingerprints = set(reported[:_RECENT_RUNS])
     standing = [block for block in blocks if not fingerprints or block.fingerprint in fingerprints]
     if not standing:
         return GateResult(open=True, reason=f"{len(blocks)} open block(s), none on environment {environment!r}")
