@@ -11,7 +11,7 @@ import pytest
 
 from eval_tasks.aggregate import aggregate
 from eval_tasks.grade import grade
-from eval_tasks.records import Response
+from eval_tasks.records import Plan, Response
 from eval_tasks.store import Store
 from tests.planned import planned, register, write_checkpoint
 
@@ -34,6 +34,21 @@ def sound(name: str, n: int) -> dict[str, Any]:
     return {"output": f" The answer is {n}.", "finish_reason": "stop"}
 
 
+def answer_by_hand(store: Store, plan: Plan, answer: Answer = lambda _name, _n: {}) -> None:
+    """Do the work of every shard of a plan without an engine."""
+    names = {i: store.catalog.benchmark_by_id(i).name for i in plan.request.benchmark_ids}
+    for batch in store.blobs.get_batches(plan.batches_blob):
+        name = names[batch.benchmark_id]
+        rows = []
+        for item_id in batch.item_ids:
+            n = int(item_id[1:])
+            fields = {"status": "ok", "prompt_digest": "0" * 64, **sound(name, n), **answer(name, n)}
+            rows.append(Response(benchmark_id=batch.benchmark_id, item_id=item_id, **fields))
+        assert store.queue.try_claim(plan.run_id, batch.batch, OWNER, 60, datetime.now(UTC))
+        result_id = store.responses.write_batch(plan.run_id, batch.shard, batch.batch, rows)
+        assert store.queue.try_complete(plan.run_id, batch.batch, OWNER, result_id)
+
+
 @pytest.fixture
 def answered(store: Store, checkpoint: Path, tmp_path: Path) -> Callable[..., str]:
     """`answered(answer, **changes of the choice benchmark) -> run_id`: planned, answered by hand, graded, aggregated.
@@ -44,17 +59,7 @@ def answered(store: Store, checkpoint: Path, tmp_path: Path) -> Callable[..., st
     def build(answer: Answer = lambda _name, _n: {}, **changes: Any) -> str:
         register(store, tmp_path / "benchmarks", **changes)
         plan = planned(store, checkpoint)
-        names = {i: store.catalog.benchmark_by_id(i).name for i in plan.request.benchmark_ids}
-        for batch in store.blobs.get_batches(plan.batches_blob):
-            name = names[batch.benchmark_id]
-            rows = []
-            for item_id in batch.item_ids:
-                n = int(item_id[1:])
-                fields = {"status": "ok", "prompt_digest": "0" * 64, **sound(name, n), **answer(name, n)}
-                rows.append(Response(benchmark_id=batch.benchmark_id, item_id=item_id, **fields))
-            assert store.queue.try_claim(plan.run_id, batch.batch, OWNER, 60, datetime.now(UTC))
-            result_id = store.responses.write_batch(plan.run_id, batch.shard, batch.batch, rows)
-            assert store.queue.try_complete(plan.run_id, batch.batch, OWNER, result_id)
+        answer_by_hand(store, plan, answer)
         grade(store, run_id=plan.run_id)
         aggregate(store, plan.run_id)
         return plan.run_id

@@ -1,0 +1,271 @@
+"""What the flow's tasks do, called as plain functions: ids and URIs in, ids and URIs out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from checkpoint_eval import steps
+from eval_tasks.errors import CheckpointError, InfraError, UserError
+from eval_tasks.records import DecisionRule
+from eval_tasks.settings import Settings
+from eval_tasks.store import Store, open_store
+from tests.answered import answer_by_hand
+from tests.planned import NOW, register, write_checkpoint
+
+_REPOSITORY = Path(__file__).parents[2]
+
+
+def trained_on(folder: Path, nudge: float) -> Path:
+    """A checkpoint whose weights differ by `nudge`."""
+    weights = write_checkpoint(folder) / "model.safetensors"
+    tensors = load_file(weights)
+    tensors["model.norm.weight"] = (tensors["model.norm.weight"] + np.float32(nudge)).astype(np.float32)
+    save_file(tensors, weights, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoints step-10, step-20 and step-30 of one training run, and one trained with another seed."""
+    folder = tmp_path_factory.mktemp("tiny")
+    for number, name in enumerate(("step-10", "step-20", "step-30", "seed-b-30")):
+        trained_on(folder / name, number / 100)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store that the steps open by themselves, with the suite registered."""
+    for name in ("STORE_URI", "CATALOG_URL", "CONFIG"):
+        monkeypatch.delenv(f"CHECKPOINT_EVAL_{name}", raising=False)
+    monkeypatch.setenv("CHECKPOINT_EVAL_HOME", str(tmp_path / "home"))
+    with open_store(Settings()) as opened:
+        register(opened, tmp_path / "benchmarks")
+        yield opened
+
+
+def params(root: Path, name: str = "step-20", **changes: Any) -> dict[str, Any]:
+    """What the watcher, or the form, gives a DAG run."""
+    given = {"checkpoint_uri": str(root / name), "training_run": "tiny", "step": None, "suite": "colours-all"}
+    return {**given, "baseline": "none", "rule": None, "environment": None, **changes}
+
+
+def evaluated(store: Store, given: dict[str, Any]) -> list[steps.PlannedRun]:
+    """Everything up to and with `guard`, the pods' work done by hand."""
+    planned = steps.plan(given, steps.resolve(given))
+    for run in {run["run_id"]: run for run in planned}.values():
+        if not store.responses.is_closed(run["run_id"]):
+            answer_by_hand(store, store.plan(run["plan_uri"]))
+    steps.guard(steps.join_contamination(steps.aggregate(steps.grade(planned))))
+    return planned
+
+
+def test_the_whole_way_of_one_checkpoint(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "checkpoint_eval.steps")
+    given = params(root, notes="by hand")
+    assert steps.gate(given) == (True, "no open block")
+    (run,) = planned = evaluated(store, given)
+    assert run["role"] == "candidate"
+    assert steps.compare(given, planned) is None
+    uris = steps.publish(given, planned, None)
+    assert list(uris) == ["candidate"]
+    assert "by hand" in Path(uris["candidate"].removeprefix("file://")).read_text("utf-8")
+    stored = store.catalog.run(run["run_id"])
+    assert (stored.status, stored.step, stored.training_run) == ("closed", 20, "tiny")
+    for words in ("never checked ['colours'", "row_count: passed", "no baseline (policy 'none')", "colour-text"):
+        assert words in caplog.text
+
+
+def test_what_crosses_between_tasks_is_small_and_json(store: Store, root: Path) -> None:
+    given = params(root)
+    arms = steps.resolve(given)
+    planned = steps.plan(given, arms)
+    for value in (arms, planned, steps.pods(planned, "logprob", "health")):
+        assert json.loads(json.dumps(value)) == value
+    assert len(json.dumps([arms, planned])) < 1000
+
+
+def test_the_gate_holds_an_environment_with_a_block_and_refuses_an_unknown_one(store: Store, root: Path) -> None:
+    store.catalog.open_block("a" * 32, "rows differ", NOW)
+    is_open, reason = steps.gate(params(root))
+    assert not is_open and "rows differ" in reason
+    with pytest.raises(UserError, match="close: 'local'"):
+        steps.gate(params(root, environment="locla"))
+
+
+def test_a_corrupt_checkpoint_raises_one_alert_however_often_it_is_tried(
+    store: Store, root: Path, tmp_path: Path
+) -> None:
+    folder = write_checkpoint(tmp_path / "step-9")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-7])
+    for _ in range(2):
+        with pytest.raises(CheckpointError):
+            steps.resolve(params(tmp_path, "step-9"))
+    (alert,) = store.catalog.alerts()
+    assert (alert.kind, alert.training_run) == ("corrupt_checkpoint", "tiny")
+    assert alert.title.startswith(f"checkpoint {folder} cannot be evaluated: ")
+    assert "model.safetensors" in alert.body
+    assert store.catalog.checkpoints() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"suite": "colour-all"}, "close: 'colours-all'"),
+        ({"suite": "colours-all@2"}, "'2'"),
+        ({"rule": "ship-it"}, "ship-it"),
+        ({"baseline": "prevoius"}, "prevoius"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused_before_anything_is_computed(
+    store: Store, root: Path, wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        steps.resolve(params(root, **wrong))
+    assert store.catalog.checkpoints() == []
+
+
+def test_further_seeds_and_a_baseline_folder_are_further_arms(store: Store, root: Path) -> None:
+    given = params(root, "step-30", seeds=[str(root / "seed-b-30")], baseline=str(root / "step-10"))
+    arms = steps.resolve(given)
+    assert [arm["role"] for arm in arms] == ["candidate", "seed", "baseline"]
+    assert len({arm["checkpoint_id"] for arm in arms}) == 3
+    planned = evaluated(store, given)
+    assert [run["role"] for run in planned] == ["candidate", "seed", "baseline"]
+    comparison = store.catalog.comparison(steps.compare(given, planned) or "")
+    assert (comparison.run_a, comparison.run_b) == (planned[0]["run_id"], planned[2]["run_id"])
+    uris = steps.publish(given, planned, comparison.comparison_id)
+    assert list(uris) == ["candidate", "seed-1", "baseline"]
+    assert len(set(uris.values())) == 3
+    runs = {run["role"]: store.catalog.run(run["run_id"]) for run in planned}
+    assert (runs["seed"].training_run, runs["baseline"].training_run) == ("tiny-seed-1", "tiny-baseline")
+
+
+def test_an_arm_that_was_evaluated_before_has_nothing_left_to_do(store: Store, root: Path) -> None:
+    first = evaluated(store, params(root, "step-10"))
+    again = steps.plan(given := params(root, "step-20", baseline=str(root / "step-10")), steps.resolve(given))
+    assert again[1]["run_id"] == first[0]["run_id"]
+    wanted = steps.pods(again, "logprob", "release")
+    assert {pod["labels"]["checkpoint-eval/run"] for pod in wanted} == {again[0]["run_id"]}
+
+
+@pytest.mark.parametrize(("policy", "step"), [("none", None), ("previous", 20), ("first", 10)])
+def test_a_baseline_by_policy_is_a_closed_run_at_a_lower_step(
+    store: Store, root: Path, policy: str, step: int | None
+) -> None:
+    for name in ("step-10", "step-20", "step-30"):
+        planned = evaluated(store, params(root, name))
+    given = params(root, "step-30", baseline=policy)
+    found = steps.find_baseline(store, store.catalog.run(planned[0]["run_id"]), policy)
+    assert (found.step if found else None) == step
+    comparison_id = steps.compare(given, planned)
+    assert (comparison_id is None) == (step is None)
+    if found and comparison_id:
+        assert store.catalog.comparison(comparison_id).run_b == found.run_id
+
+
+def test_no_run_is_its_own_baseline_and_no_other_kind_of_run_is(store: Store, root: Path) -> None:
+    (planned,) = evaluated(store, params(root, "step-20"))
+    run = store.catalog.run(planned["run_id"])
+    assert steps.find_baseline(store, run, "previous") is None
+    earlier = replace(run, step=10)
+    for number, other in enumerate(
+        (
+            replace(earlier, status="incomplete"),
+            replace(earlier, training_run="other"),
+            replace(earlier, environment="gpu"),
+            replace(earlier, repeat=1),
+            replace(earlier, request=replace(run.request, suite_id="0" * 32)),
+            replace(run, step=30),
+        )
+    ):
+        store.catalog.create_run(replace(other, run_id=f"{number:032x}"))
+    assert steps.find_baseline(store, run, "previous") is None
+    store.catalog.create_run(replace(earlier, run_id="e" * 32))
+    found = steps.find_baseline(store, run, "previous")
+    assert found is not None and found.run_id == "e" * 32
+
+
+def test_a_baseline_can_be_named_by_the_beginning_of_its_run_id(store: Store, root: Path) -> None:
+    (baseline,) = evaluated(store, params(root, "step-10"))
+    given = params(root, "step-20", baseline=baseline["run_id"][:12])
+    comparison = store.catalog.comparison(steps.compare(given, evaluated(store, given)) or "")
+    assert comparison.run_b == baseline["run_id"]
+
+
+def test_a_rule_registered_before_the_run_decides(store: Store, root: Path) -> None:
+    rule = DecisionRule(
+        name="ship", kind="superiority", metric="primary", components={"colours": 1.0}, registered_at=NOW
+    )
+    store.catalog.save_rule(rule)
+    given = params(root, "step-20", baseline=str(root / "step-10"), rule="ship")
+    comparison = store.catalog.comparison(steps.compare(given, evaluated(store, given)) or "")
+    assert comparison.verdict == "INDISTINGUISHABLE"
+    assert not comparison.exploratory
+
+
+def test_pods_are_split_by_group_and_closed_runs_have_none(store: Store, root: Path) -> None:
+    given = params(root)
+    planned = steps.plan(given, steps.resolve(given))
+    plan = store.plan(planned[0]["plan_uri"])
+    pods = {group: steps.pods(planned, group, "selection") for group in ("logprob", "generation")}
+    for group, wanted in pods.items():
+        shards = [str(s.shard) for s in plan.shards if s.group == group]
+        assert [pod["labels"]["checkpoint-eval/shard"] for pod in wanted] == shards
+        assert {pod["labels"]["checkpoint-eval/tier"] for pod in wanted} == {"selection"}
+        assert all(pod["arguments"][:3] == ["run-shard", "--plan", planned[0]["plan_uri"]] for pod in wanted)
+    assert sum(map(len, pods.values())) == len(plan.shards)
+    answer_by_hand(store, plan)
+    steps.grade(planned)
+    assert [steps.pods(planned, group, "selection") for group in pods] == [[], []]
+
+
+def test_two_arms_of_one_content_are_one_set_of_pods(store: Store, root: Path) -> None:
+    given = params(root, "step-10", baseline=str(root / "step-10"))
+    planned = steps.plan(given, steps.resolve(given))
+    assert planned[0]["run_id"] == planned[1]["run_id"]
+    assert steps.pods(planned, "logprob", "release") == steps.pods(planned[:1], "logprob", "release")
+
+
+def test_missing_rows_are_worth_another_try(store: Store, root: Path) -> None:
+    given = params(root)
+    planned = steps.plan(given, steps.resolve(given))
+    with pytest.raises(InfraError, match="incomplete"):
+        steps.grade(planned)
+
+
+def test_alerts_of_the_runs_are_in_the_log_of_publish(
+    store: Store, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = params(root)
+    planned = steps.plan(given, steps.resolve(given))
+    cut = {"output_truncated": True, "finish_reason": "length"}
+    answer_by_hand(store, store.plan(planned[0]["plan_uri"]), lambda name, _n: cut if name == "colour-sums" else {})
+    steps.guard(steps.join_contamination(steps.aggregate(steps.grade(planned))))
+    caplog.set_level(logging.INFO, "checkpoint_eval.steps")
+    steps.publish(given, planned, None)
+    (record,) = (r for r in caplog.records if r.levelno == logging.WARNING)
+    assert record.getMessage().startswith("ALERT colour-sums strict quarantined in run ")
+    assert record.getMessage().count("gold: ") == 5
+
+
+def test_importing_the_steps_imports_none_of_the_library() -> None:
+    script = (
+        f"import sys; sys.path[:0] = [{str(_REPOSITORY)!r}, {str(_REPOSITORY / 'plugins')!r}]; "
+        "import checkpoint_eval.steps; "
+        "sys.exit(' '.join(m for m in sys.modules if m.split('.')[0] in ('eval_tasks', 'airflow', 'pydantic')) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
