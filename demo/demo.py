@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
-from eval_tasks.register import register_shipped
 from follow import EvaluationFailedError, Follower
 
 from checkpoint_eval.embedded import Endpoint, down, up
+from eval_tasks.register import register_shipped
 from eval_tasks.settings import Settings
 from eval_tasks.store import open_store
 
@@ -46,7 +46,7 @@ def main() -> int:
     follower = Follower(home=home, endpoint=endpoint, training_run=TRAINING_RUN)
     training = start_training(home)
     try:
-        follower.follow({"evaluate_health": N_CHECKPOINTS, "evaluate_selection": 2}, timeout_seconds=options.timeout)
+        follower.follow({"evaluate_health": N_CHECKPOINTS, "evaluate_selection": 1}, timeout_seconds=options.timeout)
     except EvaluationFailedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -65,7 +65,7 @@ def write_config(home: Path) -> None:
         "uri": str(home / "checkpoints"),
         "quiet_seconds": 2,
         "health": {"suite": "demo-health", "baseline": "previous"},
-        "selection": {"suite": "demo-selection", "every": N_CHECKPOINTS - 1, "baseline": "first", "rule": "demo-rule"},
+        "selection": {"suite": "demo-selection", "every": N_CHECKPOINTS, "baseline": "first", "rule": "demo-rule"},
     }
     config = {"training_runs": [run], "poll_seconds": 2}
     (home / "checkpoints").mkdir(exist_ok=True)

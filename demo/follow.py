@@ -9,6 +9,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from checkpoint_eval.embedded import Endpoint
 from eval_tasks.publish import build_view
@@ -41,12 +42,22 @@ class AirflowClient:
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
             return json.load(answer)
 
-    def dag_runs(self, dag_id: str) -> dict[str, str]:
-        """State of every run of a DAG, by run id."""
+    def _get(self, path: str) -> Any:
         if not self._token:
             credentials = {"username": self._endpoint.user, "password": self._endpoint.password}
             self._token = self._call("/auth/token", credentials)["access_token"]
-        runs = self._call(f"/api/v2/dags/{dag_id}/dagRuns?limit=1000")["dag_runs"]
+        return self._call(path)
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of one run."""
+        instances: list[dict[str, Any]] = self._get(
+            f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=1000"
+        )["task_instances"]
+        return instances
+
+    def dag_runs(self, dag_id: str) -> dict[str, str]:
+        """State of every run of a DAG, by run id."""
+        runs = self._get(f"/api/v2/dags/{dag_id}/dagRuns?limit=1000")["dag_runs"]
         return {run["dag_run_id"]: run["state"] for run in runs}
 
 

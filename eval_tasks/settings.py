@@ -50,7 +50,11 @@ class _Section(BaseModel):
 
 
 class TierPolicy(_Section):
-    """When a tier runs on a training run's checkpoints, and what it runs. `every` counts checkpoints, in step order."""
+    """When a tier runs on a training run's checkpoints, and what it runs.
+
+    `every` k: the k-th checkpoint, the 2k-th and so on, as they are ready. `baseline`: ``previous`` and ``first`` are
+    the nearest and the earliest checkpoint of the run at a lower step; anything with a slash is a checkpoint's folder.
+    """
 
     suite: str
     every: int = Field(default=1, ge=1)

@@ -52,7 +52,13 @@ def common_params(tier: str) -> dict[str, Param]:
         "checkpoint_uri": Param(
             "", type="string", title="Checkpoint", description="Folder of the candidate checkpoint (any fsspec URI)."
         ),
-        "training_run": Param("adhoc", type="string", title="Training run", pattern=r"^[a-z0-9][a-z0-9._-]*$"),
+        "training_run": Param(
+            "adhoc",
+            type="string",
+            title="Training run",
+            pattern=r"^[a-z0-9][a-z0-9._-]*$",
+            description="Name of the training run; baselines `previous` and `first` are looked for in it.",
+        ),
         "step": Param(None, type=["integer", "null"], title="Step", description="Empty: the last number in the name."),
     }
     question = {
@@ -74,7 +80,8 @@ def common_params(tier: str) -> dict[str, Param]:
         ),
     }
     if tier != "release":
-        return {**checkpoint, **question, "landing_id": Param("", type="string", title="Landing")}
+        landing = "Set by watch_checkpoints: the entry of the landing ledger that started this run."
+        return {**checkpoint, **question, "landing_id": Param("", type="string", title="Landing", description=landing)}
     arms = {
         "seeds": Param(
             [],
@@ -117,9 +124,9 @@ def gate() -> PokeReturnValue:
 
 
 @_step()
-def resolve() -> list[steps.Arm]:
+def resolve(tier: str) -> list[steps.Arm]:
     """Validate and hash the checkpoints; a broken one ends here, with its reason, and raises an alert."""
-    return steps.resolve(_params())
+    return steps.resolve(_params(), tier)
 
 
 @_step()
@@ -158,10 +165,11 @@ def guard(run_ids: list[str]) -> list[str]:
     return steps.guard(run_ids)
 
 
-@_step()
+@_step(retries=40, retry_exponential_backoff=False)
 def compare(planned: list[steps.PlannedRun]) -> str | None:
-    """Paired comparison of the candidate with its baseline, under the registered rule."""
-    return steps.compare(_params(), planned)
+    """Paired comparison of the candidate with its baseline, under the registered rule; waits for it by retrying."""
+    instance = get_current_context()["ti"]
+    return steps.compare(_params(), planned, last_try=instance.try_number > instance.max_tries)
 
 
 @_step(outlets=[EVALUATIONS])
@@ -169,7 +177,7 @@ def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> dict[
     """Write the reports, print the scorecard, tell others by an asset event. Returns report URIs by role."""
     uris = steps.publish(_params(), planned, comparison_id)
     event = get_current_context()["outlet_events"][EVALUATIONS]
-    event.extra = {"runs": [run["run_id"] for run in planned], "reports": uris}
+    event.extra = {"runs": [run["run_id"] for run in planned], "reports": dict(uris)}
     return uris
 
 
@@ -212,7 +220,7 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
             "max_retry_delay": timedelta(minutes=10),
         },
     ) as dag:
-        arms = resolve()
+        arms = resolve(tier)
         planned = plan(arms)
         groups = [_pod_group(planned, group, tier) for group in POOLS]
         run_ids = grade(planned)

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from eval_tasks.records import Run
     from eval_tasks.store import Store
-
 
 BASELINE_POLICIES = ("none", "previous", "first")
 
@@ -22,11 +20,17 @@ _log = logging.getLogger(__name__)
 
 
 class Arm(TypedDict):
-    """One checkpoint of an evaluation. `role`: candidate, seed (same recipe, other training seed) or baseline."""
+    """One checkpoint of an evaluation. `role`: candidate, seed (same recipe, other training seed) or baseline.
+
+    `awaited`: another DAG run of this tier evaluates it, so that this one only waits for it.
+    """
 
     role: str
     checkpoint_id: str
     checkpoint_uri: str
+    training_run: str
+    step: int
+    awaited: bool
 
 
 class PlannedRun(TypedDict):
@@ -35,6 +39,7 @@ class PlannedRun(TypedDict):
     role: str
     run_id: str
     plan_uri: str
+    awaited: bool
 
 
 def _now() -> str:
@@ -65,8 +70,8 @@ def gate(params: dict[str, Any]) -> tuple[bool, str]:
     return result.open, result.reason
 
 
-def resolve(params: dict[str, Any]) -> list[Arm]:
-    """Validate and hash the candidate, further seeds of its recipe, and a baseline that is named as a checkpoint."""
+def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
+    """Validate and hash the candidate, further seeds of its recipe, and the baseline unless it is named by a run."""
     from eval_tasks.digests import digest_parts, short_id
     from eval_tasks.errors import CheckpointError
     from eval_tasks.records import Alert
@@ -74,15 +79,14 @@ def resolve(params: dict[str, Any]) -> list[Arm]:
 
     store = _store()
     _check_question(store, params)
-    wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"))]
+    wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"), False)]
     wanted += [
-        ("seed", uri, f"{params['training_run']}-seed-{n}", None) for n, uri in enumerate(params.get("seeds") or (), 1)
+        ("seed", uri, f"{params['training_run']}-seed-{n}", None, False)
+        for n, uri in enumerate(params.get("seeds") or (), 1)
     ]
-    baseline = params.get("baseline") or "none"
-    if "/" in baseline:
-        wanted.append(("baseline", baseline, f"{params['training_run']}-baseline", None))
+    wanted += _baseline_arm(store, params, tier)
     arms: list[Arm] = []
-    for role, uri, training_run, step in wanted:
+    for role, uri, training_run, step, awaited in wanted:
         try:
             checkpoint = library_resolve(
                 store,
@@ -103,8 +107,40 @@ def resolve(params: dict[str, Any]) -> list[Arm]:
                 )
             )
             raise
-        arms.append(Arm(role=role, checkpoint_id=checkpoint.checkpoint_id, checkpoint_uri=uri))
+        arms.append(
+            Arm(
+                role=role,
+                checkpoint_id=checkpoint.checkpoint_id,
+                checkpoint_uri=uri,
+                training_run=training_run,
+                step=checkpoint.step,
+                awaited=awaited,
+            )
+        )
     return arms
+
+
+def _baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple[str, str, str, int | None, bool]]:
+    """The baseline as (role, uri, training run, step, awaited): a folder, or what the ledger has at a lower step.
+
+    ``previous`` and ``first`` are the nearest and the earliest landing below the candidate's step that was dispatched:
+    a choice by step, not by which evaluation happens to be ready. One that this tier evaluates anyway is awaited.
+    """
+    baseline, training_run = params.get("baseline") or "none", params["training_run"]
+    if "/" in baseline:
+        return [("baseline", baseline, f"{training_run}-baseline", None, False)]
+    step = params.get("step")
+    if baseline not in ("previous", "first") or step is None:
+        return []
+    earlier = [
+        row for row in store.catalog.landings(training_run=training_run, state="dispatched") if row.landing.step < step
+    ]
+    if not earlier:
+        return []
+    pick = max if baseline == "previous" else min
+    row = pick(earlier, key=lambda row: (row.landing.step, row.landing.landing_id))
+    awaited = any(dag_run.startswith(f"{tier}__") for dag_run in row.dag_runs)
+    return [("baseline", row.landing.uri, training_run, row.landing.step, awaited)]
 
 
 def _check_question(store: Store, params: dict[str, Any]) -> None:
@@ -133,11 +169,12 @@ def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
     spec = config.environment(params.get("environment") or None)
     planned: list[PlannedRun] = []
     for arm in arms:
-        checkpoint = replace(store.catalog.checkpoint(arm["checkpoint_id"]), uri=arm["checkpoint_uri"])
-        if arm["role"] == "candidate":
-            checkpoint = replace(checkpoint, training_run=params["training_run"])
-            if params.get("step") is not None:
-                checkpoint = replace(checkpoint, step=params["step"])
+        checkpoint = replace(
+            store.catalog.checkpoint(arm["checkpoint_id"]),
+            uri=arm["checkpoint_uri"],
+            training_run=arm["training_run"],
+            step=arm["step"],
+        )
         made = library_plan(
             store,
             checkpoint=checkpoint,
@@ -149,8 +186,14 @@ def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
             seed=int(params.get("seed") or 0),
             now=_now(),
         )
-        planned.append(PlannedRun(role=arm["role"], run_id=made.run_id, plan_uri=plan_uri(store, made)))
+        uri = plan_uri(store, made)
+        planned.append(PlannedRun(role=arm["role"], run_id=made.run_id, plan_uri=uri, awaited=arm["awaited"]))
     return planned
+
+
+def own(planned: list[PlannedRun]) -> list[PlannedRun]:
+    """The runs that this DAG run computes itself."""
+    return [run for run in planned if not run["awaited"]]
 
 
 def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any]]:
@@ -163,7 +206,7 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
     config = load_config(settings.config)
     wanted: list[dict[str, Any]] = []
     # Two arms of one content are one run.
-    for run in {run["run_id"]: run for run in planned}.values():
+    for run in {run["run_id"]: run for run in own(planned)}.values():
         if store.responses.is_closed(run["run_id"]):
             continue
         plan = store.plan(run["plan_uri"])
@@ -186,7 +229,7 @@ def grade(planned: list[PlannedRun]) -> list[str]:
     from eval_tasks.grade import grade as library_grade
 
     store = _store()
-    return [library_grade(store, run_id=run["run_id"]).run_id for run in planned]
+    return [library_grade(store, run_id=run["run_id"]).run_id for run in own(planned)]
 
 
 def aggregate(run_ids: list[str]) -> list[str]:
@@ -222,48 +265,33 @@ def guard(run_ids: list[str]) -> list[str]:
     return run_ids
 
 
-def compare(params: dict[str, Any], planned: list[PlannedRun]) -> str | None:
-    """Compare the candidate with its baseline; the comparison id, or None without a baseline."""
+def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool = True) -> str | None:
+    """Compare the candidate with its baseline; the comparison id, or None without a baseline.
+
+    A baseline that another DAG run still evaluates is an InfraError, so that the task is tried again; on the `last_try`
+    the candidate goes on without a comparison: one checkpoint never holds up another.
+    """
     from eval_tasks.compare import compare as library_compare
+    from eval_tasks.errors import InfraError
 
     store = _store()
-    candidate = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
-    named = [run["run_id"] for run in planned if run["role"] == "baseline"]
-    baseline = (
-        store.catalog.run(named[0]) if named else find_baseline(store, candidate, params.get("baseline") or "none")
-    )
-    if baseline is None:
-        policy = params.get("baseline") or "none"
-        _log.info("run %s: no baseline (policy %r), nothing to compare", candidate.run_id, policy)
+    candidate = next(run["run_id"] for run in planned if run["role"] == "candidate")
+    arm = next((run for run in planned if run["role"] == "baseline"), None)
+    policy = params.get("baseline") or "none"
+    if arm is None and policy in BASELINE_POLICIES:
+        _log.info("run %s: no baseline (policy %r), nothing to compare", candidate, policy)
+        return None
+    baseline = store.catalog.run(arm["run_id"] if arm else policy)
+    if arm is not None and arm["awaited"] and store.catalog.guard(baseline.run_id) is None:
+        waiting = f"baseline run {baseline.run_id} (step {baseline.step}) is {baseline.status}, not evaluated yet"
+        if not last_try:
+            raise InfraError(waiting)
+        _log.warning("%s: going on without a comparison", waiting)
         return None
     rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
-    comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
+    comparison = library_compare(store, candidate, baseline.run_id, rule=rule)
     _log.info("%s: %s", comparison.verdict or "no verdict", comparison.reason)
     return comparison.comparison_id
-
-
-def find_baseline(store: Store, run: Run, policy: str) -> Run | None:
-    """The run that `policy` names for `run`.
-
-    ``none``; ``previous`` or ``first``: the nearest, or the earliest, closed run of the same training run, suite and
-    environment at a lower step; anything else is a run id or its beginning.
-    """
-    if policy == "none":
-        return None
-    if policy not in ("previous", "first"):
-        return store.catalog.run(policy)
-    earlier = [
-        other
-        for other in store.catalog.runs(training_run=run.training_run, suite=run.request.suite, status="closed")
-        if other.step < run.step
-        and other.request.suite_id == run.request.suite_id
-        and other.environment == run.environment
-        and other.repeat == 0
-    ]
-    if not earlier:
-        return None
-    pick = max if policy == "previous" else min
-    return pick(earlier, key=lambda other: (other.step, other.run_id))
 
 
 def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: str | None) -> dict[str, str]:
@@ -272,7 +300,7 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
 
     store = _store()
     uris: dict[str, str] = {}
-    for number, run in enumerate(planned):
+    for number, run in enumerate(own(planned)):
         published = library_publish(
             store,
             run_id=run["run_id"],

@@ -7,7 +7,6 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from checkpoint_eval import steps
 from eval_tasks.errors import CheckpointError, InfraError, UserError
-from eval_tasks.records import DecisionRule
+from eval_tasks.records import DecisionRule, Landing
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
 from tests.answered import answer_by_hand
@@ -63,9 +62,9 @@ def params(root: Path, name: str = "step-20", **changes: Any) -> dict[str, Any]:
 
 def evaluated(store: Store, given: dict[str, Any]) -> list[steps.PlannedRun]:
     """Everything up to and with `guard`, the pods' work done by hand."""
-    planned = steps.plan(given, steps.resolve(given))
+    planned = steps.plan(given, steps.resolve(given, "health"))
     for run in {run["run_id"]: run for run in planned}.values():
-        if not store.responses.is_closed(run["run_id"]):
+        if not run["awaited"] and not store.responses.is_closed(run["run_id"]):
             answer_by_hand(store, store.plan(run["plan_uri"]))
     steps.guard(steps.join_contamination(steps.aggregate(steps.grade(planned))))
     return planned
@@ -89,7 +88,7 @@ def test_the_whole_way_of_one_checkpoint(store: Store, root: Path, caplog: pytes
 
 def test_what_crosses_between_tasks_is_small_and_json(store: Store, root: Path) -> None:
     given = params(root)
-    arms = steps.resolve(given)
+    arms = steps.resolve(given, "health")
     planned = steps.plan(given, arms)
     for value in (arms, planned, steps.pods(planned, "logprob", "health")):
         assert json.loads(json.dumps(value)) == value
@@ -112,7 +111,7 @@ def test_a_corrupt_checkpoint_raises_one_alert_however_often_it_is_tried(
     weights.write_bytes(weights.read_bytes()[:-7])
     for _ in range(2):
         with pytest.raises(CheckpointError):
-            steps.resolve(params(tmp_path, "step-9"))
+            steps.resolve(params(tmp_path, "step-9"), "health")
     (alert,) = store.catalog.alerts()
     assert (alert.kind, alert.training_run) == ("corrupt_checkpoint", "tiny")
     assert alert.title.startswith(f"checkpoint {folder} cannot be evaluated: ")
@@ -133,13 +132,13 @@ def test_a_question_that_cannot_be_answered_is_refused_before_anything_is_comput
     store: Store, root: Path, wrong: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UserError, match=said):
-        steps.resolve(params(root, **wrong))
+        steps.resolve(params(root, **wrong), "health")
     assert store.catalog.checkpoints() == []
 
 
 def test_further_seeds_and_a_baseline_folder_are_further_arms(store: Store, root: Path) -> None:
     given = params(root, "step-30", seeds=[str(root / "seed-b-30")], baseline=str(root / "step-10"))
-    arms = steps.resolve(given)
+    arms = steps.resolve(given, "health")
     assert [arm["role"] for arm in arms] == ["candidate", "seed", "baseline"]
     assert len({arm["checkpoint_id"] for arm in arms}) == 3
     planned = evaluated(store, given)
@@ -155,47 +154,70 @@ def test_further_seeds_and_a_baseline_folder_are_further_arms(store: Store, root
 
 def test_an_arm_that_was_evaluated_before_has_nothing_left_to_do(store: Store, root: Path) -> None:
     first = evaluated(store, params(root, "step-10"))
-    again = steps.plan(given := params(root, "step-20", baseline=str(root / "step-10")), steps.resolve(given))
+    again = steps.plan(given := params(root, "step-20", baseline=str(root / "step-10")), steps.resolve(given, "health"))
     assert again[1]["run_id"] == first[0]["run_id"]
     wanted = steps.pods(again, "logprob", "release")
     assert {pod["labels"]["checkpoint-eval/run"] for pod in wanted} == {again[0]["run_id"]}
 
 
+def dispatched(store: Store, root: Path, *names: str, tiers: tuple[str, ...] = ("health",)) -> None:
+    """Enter landings of these steps into the ledger, as the watcher does when it has started their evaluation."""
+    for name in names:
+        step = int(name.rpartition("-")[2])
+        landing = Landing(training_run="tiny", step=step, uri=str(root / name), listing=(("config.json", 1, "a"),))
+        store.catalog.see_landing(landing, NOW)
+        dag_runs = tuple(f"{tier}__tiny__{step}__x" for tier in tiers)
+        store.catalog.mark_landing(landing.landing_id, state="dispatched", dag_runs=dag_runs, now=NOW)
+
+
 @pytest.mark.parametrize(("policy", "step"), [("none", None), ("previous", 20), ("first", 10)])
-def test_a_baseline_by_policy_is_a_closed_run_at_a_lower_step(
+def test_a_baseline_by_policy_is_the_ledgers_choice_by_step(
     store: Store, root: Path, policy: str, step: int | None
 ) -> None:
-    for name in ("step-10", "step-20", "step-30"):
-        planned = evaluated(store, params(root, name))
-    given = params(root, "step-30", baseline=policy)
-    found = steps.find_baseline(store, store.catalog.run(planned[0]["run_id"]), policy)
-    assert (found.step if found else None) == step
+    dispatched(store, root, "step-10", "step-20", "step-30")
+    for name in ("step-10", "step-20"):
+        evaluated(store, params(root, name, step=int(name[-2:])))
+    given = params(root, "step-30", baseline=policy, step=30)
+    planned = evaluated(store, given)
     comparison_id = steps.compare(given, planned)
     assert (comparison_id is None) == (step is None)
-    if found and comparison_id:
-        assert store.catalog.comparison(comparison_id).run_b == found.run_id
+    if comparison_id:
+        assert store.catalog.run(store.catalog.comparison(comparison_id).run_b).step == step
 
 
-def test_no_run_is_its_own_baseline_and_no_other_kind_of_run_is(store: Store, root: Path) -> None:
-    (planned,) = evaluated(store, params(root, "step-20"))
-    run = store.catalog.run(planned["run_id"])
-    assert steps.find_baseline(store, run, "previous") is None
-    earlier = replace(run, step=10)
-    for number, other in enumerate(
-        (
-            replace(earlier, status="incomplete"),
-            replace(earlier, training_run="other"),
-            replace(earlier, environment="gpu"),
-            replace(earlier, repeat=1),
-            replace(earlier, request=replace(run.request, suite_id="0" * 32)),
-            replace(run, step=30),
-        )
-    ):
-        store.catalog.create_run(replace(other, run_id=f"{number:032x}"))
-    assert steps.find_baseline(store, run, "previous") is None
-    store.catalog.create_run(replace(earlier, run_id="e" * 32))
-    found = steps.find_baseline(store, run, "previous")
-    assert found is not None and found.run_id == "e" * 32
+def test_nothing_below_the_candidate_is_no_baseline(store: Store, root: Path) -> None:
+    dispatched(store, root, "step-20", "step-30")
+    given = params(root, "step-20", baseline="previous", step=20)
+    planned = evaluated(store, given)
+    assert [run["role"] for run in planned] == ["candidate"]
+    assert steps.compare(given, planned) is None
+
+
+def test_a_baseline_that_another_dag_run_evaluates_is_awaited_and_never_holds_up_for_good(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dispatched(store, root, "step-10")
+    given = params(root, "step-20", baseline="previous", step=20)
+    planned = evaluated(store, given)
+    assert [run["awaited"] for run in planned] == [False, True]
+    assert {pod["labels"]["checkpoint-eval/run"] for pod in steps.pods(planned, "logprob", "health")} == set()
+    assert list(steps.publish(given, planned, None)) == ["candidate"]
+    with pytest.raises(InfraError, match=r"step 10\) is planned, not evaluated yet"):
+        steps.compare(given, planned, last_try=False)
+    assert steps.compare(given, planned, last_try=True) is None
+    assert "going on without a comparison" in caplog.text
+    evaluated(store, params(root, "step-10", step=10))
+    assert steps.compare(given, planned, last_try=False) is not None
+
+
+def test_a_first_checkpoint_that_this_tier_did_not_evaluate_is_a_further_arm(store: Store, root: Path) -> None:
+    dispatched(store, root, "step-10", "step-20")
+    given = params(root, "step-30", baseline="first", step=30)
+    planned = steps.plan(given, steps.resolve(given, "selection"))
+    assert [(run["role"], run["awaited"]) for run in planned] == [("candidate", False), ("baseline", False)]
+    wanted = steps.pods(planned, "logprob", "selection")
+    assert {pod["labels"]["checkpoint-eval/run"] for pod in wanted} == {run["run_id"] for run in planned}
+    assert store.catalog.run(planned[1]["run_id"]).training_run == "tiny"
 
 
 def test_a_baseline_can_be_named_by_the_beginning_of_its_run_id(store: Store, root: Path) -> None:
@@ -218,7 +240,7 @@ def test_a_rule_registered_before_the_run_decides(store: Store, root: Path) -> N
 
 def test_pods_are_split_by_group_and_closed_runs_have_none(store: Store, root: Path) -> None:
     given = params(root)
-    planned = steps.plan(given, steps.resolve(given))
+    planned = steps.plan(given, steps.resolve(given, "health"))
     plan = store.plan(planned[0]["plan_uri"])
     pods = {group: steps.pods(planned, group, "selection") for group in ("logprob", "generation")}
     for group, wanted in pods.items():
@@ -234,14 +256,14 @@ def test_pods_are_split_by_group_and_closed_runs_have_none(store: Store, root: P
 
 def test_two_arms_of_one_content_are_one_set_of_pods(store: Store, root: Path) -> None:
     given = params(root, "step-10", baseline=str(root / "step-10"))
-    planned = steps.plan(given, steps.resolve(given))
+    planned = steps.plan(given, steps.resolve(given, "health"))
     assert planned[0]["run_id"] == planned[1]["run_id"]
     assert steps.pods(planned, "logprob", "release") == steps.pods(planned[:1], "logprob", "release")
 
 
 def test_missing_rows_are_worth_another_try(store: Store, root: Path) -> None:
     given = params(root)
-    planned = steps.plan(given, steps.resolve(given))
+    planned = steps.plan(given, steps.resolve(given, "health"))
     with pytest.raises(InfraError, match="incomplete"):
         steps.grade(planned)
 
@@ -250,7 +272,7 @@ def test_alerts_of_the_runs_are_in_the_log_of_publish(
     store: Store, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = params(root)
-    planned = steps.plan(given, steps.resolve(given))
+    planned = steps.plan(given, steps.resolve(given, "health"))
     cut = {"output_truncated": True, "finish_reason": "length"}
     answer_by_hand(store, store.plan(planned[0]["plan_uri"]), lambda name, _n: cut if name == "colour-sums" else {})
     steps.guard(steps.join_contamination(steps.aggregate(steps.grade(planned))))
