@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from eval_tasks.checkpoint import build_manifest
+from eval_tasks.errors import UserError
 from eval_tasks.records import Checkpoint
 from eval_tasks.store import Store
 
@@ -24,8 +25,10 @@ def resolve(
     """Validate the checkpoint at `checkpoint_uri`, hash its files and record it.
 
     `step` None takes the last number in the folder's name, or 0. `progress(bytes_done, bytes_total)` is called while
-    hashing. Raises CheckpointError with a named reason; nothing is recorded then.
+    hashing. Raises CheckpointError with a named reason, UserError for no URI at all; nothing is recorded then.
     """
+    if not checkpoint_uri.strip():
+        raise UserError("no checkpoint is named; give the URI of its folder, such as s3://bucket/run/step-100")
     if step is None:
         found = _STEP.search(checkpoint_uri.rstrip("/").rsplit("/", 1)[-1])
         step = int(found.group(1)) if found else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_tasks.errors import CheckpointError
+from eval_tasks.errors import CheckpointError, UserError
 from eval_tasks.resolve import resolve
 from eval_tasks.store import Store
 from tests.planned import write_checkpoint
@@ -37,6 +37,12 @@ def test_hashing_reports_its_progress_to_the_last_byte(store: Store, tmp_path: P
     )
     assert seen[-1] == (found.n_bytes, found.n_bytes)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+@pytest.mark.parametrize("uri", ["", "  "])
+def test_no_uri_is_not_the_present_folder(store: Store, uri: str) -> None:
+    with pytest.raises(UserError, match="no checkpoint is named"):
+        resolve(store, checkpoint_uri=uri, training_run="tiny")
 
 
 def test_nothing_is_recorded_of_a_checkpoint_that_is_not_whole(store: Store, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_an_unknown_field_shows_the_close_ones_at_its_place(refused: Any) -> Non
         ({"training_runs": [{**RUN, "health": {"suite": "h", "every": 0}}]}, r"health\.every: .*\(got 0\)"),
         (
             {"training_runs": [{**RUN, "health": {"suite": "h", "baseline": "last"}}]},
-            r"'previous' or 'first' \(got 'last'\)",
+            r"health\.baseline: .*first.*\(got 'last'\)",
         ),
         ({"training_runs": [{"name": "x"}]}, r"training_runs\.0\.uri: required, and absent"),
         ("- a\n- b\n", "must hold a mapping, not list"),

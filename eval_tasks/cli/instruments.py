@@ -28,16 +28,13 @@ def benchmarks_register(files: tuple[Path, ...], shipped: bool, as_json: bool) -
     if not files and not shipped:
         raise click.UsageError("name at least one YAML file, or --shipped")
     store = opened()
-    if shipped:
-        register_shipped(store, datetime.now(UTC).isoformat(timespec="seconds"))
-    registered = [register_benchmark(store, file) for file in files]
+    registered = register_shipped(store, datetime.now(UTC).isoformat(timespec="seconds")) if shipped else []
+    registered += [register_benchmark(store, file) for file in files]
     if as_json:
         print_json([to_json(b) | {"benchmark_id": b.benchmark_id} for b in registered])
         return
     for benchmark in registered:
         click.echo(f"{benchmark.name}@{benchmark.version}: {benchmark.n_items} items, id {benchmark.benchmark_id}")
-    if shipped:
-        click.echo(f"shipped: {', '.join(f'{b.name}@{b.version}' for b in store.catalog.benchmarks())}")
 
 
 @benchmarks_group.command("list")

@@ -103,5 +103,5 @@ class Comparison:
 
     @property
     def comparison_id(self) -> str:
-        """The same two runs under the same rule are the same comparison."""
-        return short_id(digest_value([self.run_a, self.run_b, self.rule.rule_id if self.rule else None]))
+        """The same two runs under the same rule, or without one at the same alpha, are the same comparison."""
+        return short_id(digest_value([self.run_a, self.run_b, self.rule.rule_id if self.rule else self.alpha]))

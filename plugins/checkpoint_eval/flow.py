@@ -50,7 +50,11 @@ def common_params(tier: str) -> dict[str, Param]:
     """The parameters of a tier's DAG: what the watcher passes, and what the form of a release asks for."""
     checkpoint = {
         "checkpoint_uri": Param(
-            "", type="string", title="Checkpoint", description="Folder of the candidate checkpoint (any fsspec URI)."
+            "",
+            type="string",
+            minLength=1,
+            title="Checkpoint",
+            description="Folder of the candidate checkpoint (any fsspec URI).",
         ),
         "training_run": Param(
             "adhoc",
@@ -62,7 +66,9 @@ def common_params(tier: str) -> dict[str, Param]:
         "step": Param(None, type=["integer", "null"], title="Step", description="Empty: the last number in the name."),
     }
     question = {
-        "suite": Param("", type="string", title="Suite", description="NAME or NAME@VERSION of a registered suite."),
+        "suite": Param(
+            "", type="string", minLength=1, title="Suite", description="NAME or NAME@VERSION of a registered suite."
+        ),
         "baseline": Param(
             "none",
             type="string",
@@ -166,16 +172,17 @@ def guard(run_ids: list[str]) -> list[str]:
 
 
 @_step(retries=40, retry_exponential_backoff=False)
-def compare(planned: list[steps.PlannedRun]) -> str | None:
+def compare(planned: list[steps.PlannedRun]) -> str:
     """Paired comparison of the candidate with its baseline, under the registered rule; waits for it by retrying."""
     instance = get_current_context()["ti"]
-    return steps.compare(_params(), planned, last_try=instance.try_number > instance.max_tries)
+    # An XCom of None is none, and asking for it is logged as an error: no comparison is an empty id.
+    return steps.compare(_params(), planned, last_try=instance.try_number > instance.max_tries) or ""
 
 
 @_step(outlets=[EVALUATIONS])
-def publish(planned: list[steps.PlannedRun], comparison_id: str | None) -> dict[str, str]:
+def publish(planned: list[steps.PlannedRun], comparison_id: str) -> dict[str, str]:
     """Write the reports, print the scorecard, tell others by an asset event. Returns report URIs by role."""
-    uris = steps.publish(_params(), planned, comparison_id)
+    uris = steps.publish(_params(), planned, comparison_id or None)
     event = get_current_context()["outlet_events"][EVALUATIONS]
     event.extra = {"runs": [run["run_id"] for run in planned], "reports": dict(uris)}
     return uris

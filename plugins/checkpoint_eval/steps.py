@@ -310,7 +310,7 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
         )
         _log.info("%s", published.terminal)
         uris[run["role"] if run["role"] != "seed" else f"seed-{number}"] = published.html_uri
-    for alert in store.catalog.alerts():
-        if alert.run_id in {run["run_id"] for run in planned}:
+    for run_id in dict.fromkeys(run["run_id"] for run in planned):
+        for alert in store.catalog.alerts(run_id=run_id):
             _log.warning("ALERT %s\n%s", alert.title, alert.body)
     return uris

@@ -100,6 +100,15 @@ def test_the_form_of_a_release_asks_for_everything_in_words(flows: dict[str, DAG
     assert form.get_param("seeds").schema["items"] == {"type": "string"}
 
 
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", ["checkpoint_uri", "suite"])
+def test_the_form_refuses_an_empty_question(flows: dict[str, DAG], tier: str, name: str) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        flows[tier].params.get_param(name).resolve("")
+
+
 @pytest.mark.parametrize("tier", ["health", "selection"])
 def test_the_watchers_conf_fits_the_parameters(flows: dict[str, DAG], tier: str) -> None:
     params = flows[tier].params

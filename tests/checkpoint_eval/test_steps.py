@@ -95,6 +95,15 @@ def test_what_crosses_between_tasks_is_small_and_json(store: Store, root: Path) 
     assert len(json.dumps([arms, planned])) < 1000
 
 
+def test_the_command_line_plans_the_same_run(store: Store, root: Path) -> None:
+    from eval_tasks.cli.steps import make_plan
+
+    given = params(root)
+    arms = steps.resolve(given, "selection")
+    checkpoint = store.catalog.checkpoint(arms[0]["checkpoint_id"])
+    assert make_plan(store, checkpoint, "colours-all", None).run_id == steps.plan(given, arms)[0]["run_id"]
+
+
 def test_the_gate_holds_an_environment_with_a_block_and_refuses_an_unknown_one(store: Store, root: Path) -> None:
     store.catalog.open_block("a" * 32, "rows differ", NOW)
     is_open, reason = steps.gate(params(root))

@@ -63,6 +63,14 @@ def test_registering_is_told_and_repeating_it_changes_nothing(run: Run, run_json
     assert "name at least one YAML file" in run("benchmarks", "register", code=2)
 
 
+def test_what_ships_is_registered_in_one_go(run: Run, run_json: RunJson) -> None:
+    names = [b["name"] for b in run_json("benchmarks", "register", "--shipped")]
+    assert {"mmlu-mini", "gsm8k-mini", "ifeval-mini"} <= set(names)
+    assert [b["name"] for b in run_json("benchmarks", "list")] == sorted(names)
+    assert all(f"{name}@" in run("benchmarks", "register", "--shipped") for name in names[:1])
+    assert run_json("suites", "list") and run_json("rules", "list")
+
+
 def test_other_content_under_a_registered_version_is_refused(run: Run, tmp_path: Path) -> None:
     path = write_suite(tmp_path / "b").with_name("colours.yaml")
     run("benchmarks", "register", path)

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from eval_tasks.records import Checkpoint, CheckpointFile, DecisionRule, EngineConfig, Environment, Landing, Suite
+from eval_tasks.records import (
+    Checkpoint,
+    CheckpointFile,
+    Comparison,
+    DecisionRule,
+    EngineConfig,
+    Environment,
+    Landing,
+    Suite,
+)
 from tests.store import samples
 
 CONFIG = CheckpointFile(path="config.json", size=2, blake3="1" * 64)
@@ -66,6 +75,16 @@ def test_a_rule_is_its_content_and_not_its_time() -> None:
     rule = DecisionRule(name="r", kind="superiority", metric="acc", components={"a": 1.0}, registered_at="2026-01-01")
     assert replace(rule, registered_at="2026-02-01").rule_id == rule.rule_id
     assert replace(rule, alpha=0.01).rule_id != rule.rule_id
+
+
+def test_a_comparison_is_its_runs_and_its_rule_or_else_its_alpha() -> None:
+    rule = DecisionRule(name="r", kind="superiority", metric="acc", components={"a": 1.0})
+    plain = Comparison(
+        run_a="a", run_b="b", label_a="", label_b="", tests=(), n_expected_by_chance=0, alpha=0.05, reason="x"
+    )
+    others = ({"run_a": "b", "run_b": "a"}, {"alpha": 0.01}, {"rule": rule})
+    assert len({plain.comparison_id, *(replace(plain, **change).comparison_id for change in others)}) == 4
+    assert replace(plain, reason="graded anew").comparison_id == plain.comparison_id
 
 
 def test_a_suite_without_entries_has_an_identity_of_its_own() -> None:
