@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from eval_tasks.store import Store
+    from eval_tasks.records import Run
+    from eval_tasks.store import LandingRow, Store
 
 BASELINE_POLICIES = ("none", "previous", "first")
 
@@ -96,6 +97,10 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
                 corpora=tuple(params.get("corpora") or ()),
             )
         except CheckpointError as error:
+            if role == "baseline" and params.get("baseline") in BASELINE_POLICIES:
+                # Trainers delete old checkpoints. What was evaluated of it is still there: see `compare`.
+                _log.warning("baseline %s cannot be read any more (%s): its rows are used if there are any", uri, error)
+                continue
             store.catalog.raise_alert(
                 Alert(
                     alert_id=short_id(digest_parts(["corrupt_checkpoint", uri, error.reason])),
@@ -129,18 +134,34 @@ def _baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple
     baseline, training_run = params.get("baseline") or "none", params["training_run"]
     if "/" in baseline:
         return [("baseline", baseline, f"{training_run}-baseline", None, False)]
-    step = params.get("step")
-    if baseline not in ("previous", "first") or step is None:
+    row = _baseline_landing(store, params)
+    if row is None:
         return []
-    earlier = [
-        row for row in store.catalog.landings(training_run=training_run, state="dispatched") if row.landing.step < step
-    ]
-    if not earlier:
-        return []
-    pick = max if baseline == "previous" else min
-    row = pick(earlier, key=lambda row: (row.landing.step, row.landing.landing_id))
     awaited = any(dag_run.startswith(f"{tier}__") for dag_run in row.dag_runs)
     return [("baseline", row.landing.uri, training_run, row.landing.step, awaited)]
+
+
+def _baseline_landing(store: Store, params: dict[str, Any]) -> LandingRow | None:
+    baseline, step = params.get("baseline"), params.get("step")
+    if baseline not in ("previous", "first") or step is None:
+        return None
+    landings = store.catalog.landings(training_run=params["training_run"], state="dispatched")
+    earlier = [row for row in landings if row.landing.step < step]
+    pick = max if baseline == "previous" else min
+    return pick(earlier, key=lambda row: (row.landing.step, row.landing.landing_id)) if earlier else None
+
+
+def _stored_baseline(store: Store, params: dict[str, Any], candidate: Run) -> Run | None:
+    """The finished run of a baseline that is not an arm, since its checkpoint is gone by now."""
+    row = _baseline_landing(store, params)
+    if row is None:
+        return None
+    runs = store.catalog.runs(training_run=params["training_run"], suite=candidate.request.suite, status="closed")
+    for run in runs:
+        same = (run.request.suite_id, run.environment) == (candidate.request.suite_id, candidate.environment)
+        if same and run.step == row.landing.step and run.repeat == 0 and store.catalog.guard(run.run_id) is not None:
+            return run
+    return None
 
 
 def _check_question(store: Store, params: dict[str, Any]) -> None:
@@ -275,13 +296,16 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
     from eval_tasks.errors import InfraError
 
     store = _store()
-    candidate = next(run["run_id"] for run in planned if run["role"] == "candidate")
+    candidate = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
     arm = next((run for run in planned if run["role"] == "baseline"), None)
     policy = params.get("baseline") or "none"
     if arm is None and policy in BASELINE_POLICIES:
-        _log.info("run %s: no baseline (policy %r), nothing to compare", candidate, policy)
+        baseline = _stored_baseline(store, params, candidate)
+    else:
+        baseline = store.catalog.run(arm["run_id"] if arm else policy)
+    if baseline is None:
+        _log.info("run %s: no baseline (policy %r), nothing to compare", candidate.run_id, policy)
         return None
-    baseline = store.catalog.run(arm["run_id"] if arm else policy)
     if arm is not None and arm["awaited"] and store.catalog.guard(baseline.run_id) is None:
         waiting = f"baseline run {baseline.run_id} (step {baseline.step}) is {baseline.status}, not evaluated yet"
         if not last_try:
@@ -289,7 +313,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
         _log.warning("%s: going on without a comparison", waiting)
         return None
     rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
-    comparison = library_compare(store, candidate, baseline.run_id, rule=rule)
+    comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
     _log.info("%s: %s", comparison.verdict or "no verdict", comparison.reason)
     return comparison.comparison_id
 

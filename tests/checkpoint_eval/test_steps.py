@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -227,6 +228,27 @@ def test_a_first_checkpoint_that_this_tier_did_not_evaluate_is_a_further_arm(sto
     wanted = steps.pods(planned, "logprob", "selection")
     assert {pod["labels"]["checkpoint-eval/run"] for pod in wanted} == {run["run_id"] for run in planned}
     assert store.catalog.run(planned[1]["run_id"]).training_run == "tiny"
+
+
+@pytest.mark.parametrize("was_evaluated", [True, False])
+def test_a_baseline_that_was_deleted_never_holds_up_the_candidate(
+    store: Store, root: Path, tmp_path: Path, was_evaluated: bool
+) -> None:
+    """Trainers keep the last few checkpoints: the rows of an older one stand for it, where there are any."""
+    old = tmp_path / "step-10"
+    shutil.copytree(root / "step-10", old)
+    dispatched(store, tmp_path, "step-10")
+    if was_evaluated:
+        evaluated(store, params(tmp_path, "step-10", step=10))
+    shutil.rmtree(old)
+    given = params(root, "step-20", baseline="previous", step=20)
+    planned = evaluated(store, given)
+    assert [run["role"] for run in planned] == ["candidate"]
+    comparison_id = steps.compare(given, planned)
+    assert (comparison_id is not None) == was_evaluated
+    if comparison_id:
+        assert store.catalog.run(store.catalog.comparison(comparison_id).run_b).step == 10
+    assert store.catalog.alerts() == []
 
 
 def test_a_baseline_can_be_named_by_the_beginning_of_its_run_id(store: Store, root: Path) -> None:
