@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-if TYPE_CHECKING:
-    from eval_tasks.records import Run
-    from eval_tasks.store import LandingRow, Store
+from checkpoint_eval.baselines import BASELINE_POLICIES, baseline_arm, stored_baseline
 
-BASELINE_POLICIES = ("none", "previous", "first")
+if TYPE_CHECKING:
+    from eval_tasks.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
         ("seed", uri, f"{params['training_run']}-seed-{n}", None, False)
         for n, uri in enumerate(params.get("seeds") or (), 1)
     ]
-    wanted += _baseline_arm(store, params, tier)
+    wanted += baseline_arm(store, params, tier)
     arms: list[Arm] = []
     for role, uri, training_run, step, awaited in wanted:
         try:
@@ -123,45 +122,6 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
             )
         )
     return arms
-
-
-def _baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple[str, str, str, int | None, bool]]:
-    """The baseline as (role, uri, training run, step, awaited): a folder, or what the ledger has at a lower step.
-
-    ``previous`` and ``first`` are the nearest and the earliest landing below the candidate's step that was dispatched:
-    a choice by step, not by which evaluation happens to be ready. One that this tier evaluates anyway is awaited.
-    """
-    baseline, training_run = params.get("baseline") or "none", params["training_run"]
-    if "/" in baseline:
-        return [("baseline", baseline, f"{training_run}-baseline", None, False)]
-    row = _baseline_landing(store, params)
-    if row is None:
-        return []
-    awaited = any(dag_run.startswith(f"{tier}__") for dag_run in row.dag_runs)
-    return [("baseline", row.landing.uri, training_run, row.landing.step, awaited)]
-
-
-def _baseline_landing(store: Store, params: dict[str, Any]) -> LandingRow | None:
-    baseline, step = params.get("baseline"), params.get("step")
-    if baseline not in ("previous", "first") or step is None:
-        return None
-    landings = store.catalog.landings(training_run=params["training_run"], state="dispatched")
-    earlier = [row for row in landings if row.landing.step < step]
-    pick = max if baseline == "previous" else min
-    return pick(earlier, key=lambda row: (row.landing.step, row.landing.landing_id)) if earlier else None
-
-
-def _stored_baseline(store: Store, params: dict[str, Any], candidate: Run) -> Run | None:
-    """The finished run of a baseline that is not an arm, since its checkpoint is gone by now."""
-    row = _baseline_landing(store, params)
-    if row is None:
-        return None
-    runs = store.catalog.runs(training_run=params["training_run"], suite=candidate.request.suite, status="closed")
-    for run in runs:
-        same = (run.request.suite_id, run.environment) == (candidate.request.suite_id, candidate.environment)
-        if same and run.step == row.landing.step and run.repeat == 0 and store.catalog.guard(run.run_id) is not None:
-            return run
-    return None
 
 
 def _check_question(store: Store, params: dict[str, Any]) -> None:
@@ -300,7 +260,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
     arm = next((run for run in planned if run["role"] == "baseline"), None)
     policy = params.get("baseline") or "none"
     if arm is None and policy in BASELINE_POLICIES:
-        baseline = _stored_baseline(store, params, candidate)
+        baseline = stored_baseline(store, params, candidate)
     else:
         baseline = store.catalog.run(arm["run_id"] if arm else policy)
     if baseline is None:
