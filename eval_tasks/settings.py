@@ -58,7 +58,7 @@ class TierPolicy(_Section):
 
     suite: str
     every: int = Field(default=1, ge=1)
-    baseline: Literal["none", "previous", "first"] = "none"
+    baseline: str = Field(default="none", pattern=r"^(none|previous|first|.*/.*)$")
     rule: str | None = None
 
 

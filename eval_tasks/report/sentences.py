@@ -90,7 +90,7 @@ def chance(comparison: Comparison) -> str:
     return (
         f"{tested} of {len(comparison.tests)} benchmarks tested. If nothing had changed, "
         f"{decimal(comparison.n_expected_by_chance)} of them would be expected at p <= {comparison.alpha:g} by chance "
-        f"(at most {decimal(comparison.alpha * tested)}, since discrete tests attain less); {moved} "
+        f"({decimal(comparison.alpha * tested)} if every test attained its level exactly); {moved} "
         f"{'is' if moved == 1 else 'are'}. q is p adjusted by Benjamini-Hochberg over the tested benchmarks; where "
         "benchmarks are correlated the expected number holds, but its spread is wider."
     )

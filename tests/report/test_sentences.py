@@ -45,7 +45,7 @@ def test_what_was_decided_and_what_is_exploratory(view: ReportView) -> None:
 def test_the_null_expectation_stands_beside_what_moved(view: ReportView) -> None:
     said = sentences.chance(_comparison(view))
     assert said.startswith("4 of 5 benchmarks tested. If nothing had changed, 0.18 of them")
-    assert "at most 0.2, since discrete tests attain less); 2 are." in said
+    assert "0.2 if every test attained its level exactly); 2 are." in said
 
 
 def test_a_health_report_says_that_it_is_no_progress_curve(view: ReportView) -> None:

@@ -67,7 +67,7 @@ class Home:
             chosen = {
                 "port": str(port or _free_port(DEFAULT_PORT)),
                 "password": secrets.token_urlsafe(12),
-                "jwt_secret": secrets.token_urlsafe(32),
+                "jwt_secret": secrets.token_urlsafe(64),
                 "api_secret": secrets.token_urlsafe(32),
                 "fernet_key": urlsafe_b64encode(secrets.token_bytes(32)).decode(),
             }
