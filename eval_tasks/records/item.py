@@ -60,8 +60,8 @@ class Response:
 
     ``choice`` and ``loss``: `logprobs` is the sum per continuation (natural log, nats; fp32 values added in fp64),
     `token_logprobs` the values per token. ``generation``: `output` is the text before any stop string, `output_ids`
-    the generated ids, `token_logprobs` one tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0 when
-    not known (an imported row). `latency_ms` is stored and is no part of the row's identity.
+    the generated ids, `token_logprobs` one tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0
+    when not known (an imported row). `latency_ms` is stored and is no part of the row's identity.
     """
 
     benchmark_id: str
