@@ -27,37 +27,49 @@ class EvaluationFailedError(RuntimeError):
 
 
 class AirflowClient:
-    """The few calls of Airflow's public API that a follower needs."""
+    """The few calls of Airflow's public API that a follower, or a test in a person's place, needs."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._token = ""
 
-    def _call(self, path: str, body: object = None) -> Any:
+    def _call(self, path: str, body: object = None, method: str | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310
             self._endpoint.url + path,
+            method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
             return json.load(answer)
 
-    def _get(self, path: str) -> Any:
+    def _signed_in(self, path: str, body: object = None, method: str | None = None) -> Any:
         if not self._token:
             credentials = {"username": self._endpoint.user, "password": self._endpoint.password}
             self._token = self._call("/auth/token", credentials)["access_token"]
-        return self._call(path)
+        return self._call(path, body, method)
+
+    def trigger(self, dag_id: str, conf: dict[str, Any]) -> str:
+        """Start a run as the form does; its run id."""
+        body = {"logical_date": None, "conf": conf}
+        run_id: str = self._signed_in(f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"]
+        return run_id
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer a task that waits for a person."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self._signed_in(path, {"chosen_options": [option], "params_input": {}}, "PATCH")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The task instances of one run."""
-        instances: list[dict[str, Any]] = self._get(
+        instances: list[dict[str, Any]] = self._signed_in(
             f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=1000"
         )["task_instances"]
         return instances
 
     def dag_runs(self, dag_id: str) -> dict[str, str]:
         """State of every run of a DAG, by run id."""
-        runs = self._get(f"/api/v2/dags/{dag_id}/dagRuns?limit=1000")["dag_runs"]
+        runs = self._signed_in(f"/api/v2/dags/{dag_id}/dagRuns?limit=1000")["dag_runs"]
         return {run["dag_run_id"]: run["state"] for run in runs}
 
 

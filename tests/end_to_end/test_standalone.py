@@ -48,3 +48,35 @@ def test_a_broken_checkpoint_raises_one_alert_and_holds_up_nobody(standalone: In
     alerts = [alert for alert in standalone.store.catalog.alerts() if "step-20" in alert.title + alert.body]
     assert len(alerts) == 1
     assert "pointer" in alerts[0].title + alerts[0].body
+
+
+def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation, checkpoint: Path) -> None:
+    candidate = standalone.land(30, checkpoint)
+    baseline = standalone.home / "checkpoints" / "step-9"
+    conf = {
+        "checkpoint_uri": str(candidate),
+        "training_run": "tiny-release",
+        "baseline": str(baseline),
+        "suite": "colours-all",
+        "rule": "ship-it",
+        "notes": "for the release meeting",
+    }
+    run_id = standalone.airflow.trigger("evaluate_release", conf)
+
+    def approval() -> bool:
+        tasks = standalone.airflow.task_instances("evaluate_release", run_id)
+        states = {task["task_id"]: task["state"] for task in tasks}
+        assert "failed" not in states.values(), states
+        return states.get("approve") in ("deferred", "awaiting_input")
+
+    standalone.wait(approval, "a release that waits for its approval", 400)
+    started = [t for t in standalone.airflow.task_instances("evaluate_release", run_id) if "run_shard" in t["task_id"]]
+    assert all(task["start_date"] is None for task in started), "a pod was started before the approval"
+    standalone.airflow.answer("evaluate_release", run_id, "approve", "Approve")
+    standalone.wait(lambda: standalone.finished("evaluate_release", 1), "the release evaluation", 600)
+    run = standalone.store.catalog.runs(training_run="tiny-release")[0]
+    comparison = standalone.store.catalog.comparisons(run.run_id)[-1]
+    assert comparison.verdict == "INDISTINGUISHABLE"
+    assert not comparison.exploratory
+    html = next(r for r in standalone.store.catalog.reports(run.run_id) if r.format == "html")
+    assert b"for the release meeting" in standalone.store.blobs.get(html.blob_digest)
