@@ -6,12 +6,13 @@ checked against the checkpoint's corpora says so in each of its numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eval_tasks.contamination import known_statuses, note
 from eval_tasks.records import BenchmarkVersion, Measurement, Run
 from eval_tasks.scoring import metric_info
-from eval_tasks.stats.companion import companion_of, merged_statuses
+from eval_tasks.stats.companion import companion_of
 from eval_tasks.store import ContaminationCheck, Store
 
 _COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
@@ -38,14 +39,14 @@ def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
     checked, never = [], []
     for benchmark_id in run.request.benchmark_ids:
         benchmark = store.catalog.benchmark_by_id(benchmark_id)
-        checks = store.catalog.contamination(benchmark_id, corpora) if corpora else []
+        statuses, checks = known_statuses(store, benchmark_id, corpora)
         own = [m for m in measurements if m.benchmark_id == benchmark_id]
-        if len(checks) < len(corpora) or not checks:
+        if statuses is None:
             never.append(benchmark.name)
             joined += own
             continue
         checked.append(benchmark.name)
-        joined += _with_companions(store, run, benchmark, own, checks)
+        joined += _with_companions(store, run, benchmark, own, statuses, checks)
     store.catalog.save_measurements(run_id, joined)
     return ContaminationReport(run_id=run_id, checked=tuple(checked), never_checked=tuple(never))
 
@@ -55,9 +56,9 @@ def _with_companions(
     run: Run,
     benchmark: BenchmarkVersion,
     measurements: Sequence[Measurement],
+    statuses: Mapping[str, str],
     checks: Sequence[ContaminationCheck],
 ) -> list[Measurement]:
-    statuses = merged_statuses([check.rows for check in checks])
     joined = []
     for m in measurements:
         scores = store.scores.read(run.run_id, benchmark.benchmark_id, m.grader, m.metric, columns=_COLUMNS)
@@ -69,8 +70,5 @@ def _with_companions(
             clustered=benchmark.cluster_key is not None,
         )
         share = companion.n_contaminated / m.n_attempted if m.n_attempted else 0.0
-        against = ", ".join(check.corpus for check in checks)
-        rules = ", ".join(sorted({check.rule for check in checks}))
-        sentence = f"{share:.1%} of items in {against}, checked {max(c.checked_at for c in checks)}, rule {rules}"
-        joined.append(replace(m, companion=companion, contamination=sentence))
+        joined.append(replace(m, companion=companion, contamination=note(checks, share)))
     return joined

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.scores import Sides, compare_scores
+from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, Run
 from eval_tasks.records.comparison import Compatibility
 from eval_tasks.scoring import metric_info, scorer_metrics
-from eval_tasks.stats.companion import merged_statuses
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -156,15 +156,11 @@ def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], s
 def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) -> tuple[Mapping[str, str] | None, str]:
     """Statuses against the corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
     corpora = sorted({c for run in (a, b) for c in store.catalog.checkpoint(run.request.checkpoint_id).corpora})
-    checks = store.catalog.contamination(benchmark.benchmark_id, corpora) if corpora else []
-    if len(checks) < len(corpora) or not checks:
-        return None, "never checked"
-    statuses = merged_statuses([check.rows for check in checks])
+    statuses, checks = known_statuses(store, benchmark.benchmark_id, corpora)
+    if statuses is None:
+        return None, NEVER_CHECKED
     n_found = sum(status == "contaminated" for status in statuses.values())
-    rules = ", ".join(sorted({check.rule for check in checks}))
-    share = n_found / len(statuses) if statuses else 0.0
-    at = max(check.checked_at for check in checks)
-    return statuses, f"{share:.1%} of items in {', '.join(corpora)}, checked {at}, rule {rules}"
+    return statuses, note(checks, n_found / len(statuses) if statuses else 0.0)
 
 
 def _why_not_binding(rule: DecisionRule, a: Run) -> str:

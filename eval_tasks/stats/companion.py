@@ -6,7 +6,7 @@ difference is full - clean and is not called inflation: flagged items may also d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -67,23 +67,6 @@ def item_statuses(item_ids: pa.ChunkedArray, contamination: Mapping[str, str]) -
     ids, statuses = pa.array(list(contamination), pa.string()), pa.array(list(contamination.values()), pa.string())
     found = statuses.take(pc.index_in(item_ids.combine_chunks().cast(pa.string()), value_set=ids))
     return np.asarray(pc.fill_null(found, "not_checkable").to_numpy(zero_copy_only=False), dtype=np.str_)
-
-
-def merged_statuses(checks: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """One status per item over checks of several corpora, each item_id -> status.
-
-    Contaminated in any is contaminated; clean in all is clean; everything else is not_checkable.
-    """
-    if len(checks) == 1:
-        return dict(checks[0])
-    merged: dict[str, str] = {}
-    for item_id in sorted({item_id for check in checks for item_id in check}):
-        found = {check.get(item_id, "not_checkable") for check in checks}
-        if "contaminated" in found:
-            merged[item_id] = "contaminated"
-        else:
-            merged[item_id] = "clean" if found == {"clean"} else "not_checkable"
-    return merged
 
 
 def companion_of(
