@@ -6,6 +6,7 @@ leaves finished batches behind. The engine is loaded only when there is somethin
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +18,15 @@ from pathlib import Path
 from eval_tasks.checkpoint import fetch, max_context, read_config
 from eval_tasks.environment import describe_environment
 from eval_tasks.errors import DataError, InfraError
-from eval_tasks.prompts import build_requests
-from eval_tasks.records import BenchmarkVersion, Item, Plan, PlannedBatch, Response
+from eval_tasks.prompts import PromptBuilder
+from eval_tasks.records import Item, Plan, PlannedBatch, Response
 from eval_tasks.settings import Limits
 from eval_tasks.store import Store
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
 Progress = Callable[[int, int], None]
+
+_log = logging.getLogger(__name__)
 
 
 class InterruptedShardError(InfraError):
@@ -78,7 +81,7 @@ def run_shard(
         )
     fingerprint = _pin_environment(store, plan)
     store.catalog.record_shard(plan.run_id, shard, status="running", env_fingerprint=fingerprint, node=node)
-    worker = _Worker(store, plan, cache_dir)
+    worker = _Worker(store, plan, batches, cache_dir)
     n_computed = _drain(store, plan, batches, worker, owner=owner, limits=limits, stop=stop, progress=progress)
     report = ShardReport(
         run_id=plan.run_id,
@@ -168,12 +171,19 @@ def _drain(
 
 @contextmanager
 def _lease(store: Store, run_id: str, batch: int, owner: str, lease_seconds: float) -> Iterator[None]:
-    """Keep a claim alive while its batch is computed; give it back when the work fails."""
+    """Keep a claim alive while its batch is computed; give it back when the work fails.
+
+    A catalog that cannot be reached for a while ends neither: the next beat tries again, and a claim that could not be
+    given back runs out by itself.
+    """
     ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(lease_seconds / 3):
-            store.queue.renew(run_id, batch, owner, lease_seconds, datetime.now(UTC))
+            try:
+                store.queue.renew(run_id, batch, owner, lease_seconds, datetime.now(UTC))
+            except InfraError as error:
+                _log.warning("the lease of batch %d of run %s was not renewed: %s", batch, run_id, error)
 
     heart = threading.Thread(target=beat, name=f"lease-{batch}", daemon=True)
     heart.start()
@@ -182,7 +192,10 @@ def _lease(store: Store, run_id: str, batch: int, owner: str, lease_seconds: flo
     except BaseException:
         ended.set()
         heart.join()
-        store.queue.release(run_id, batch, owner)
+        try:
+            store.queue.release(run_id, batch, owner)
+        except InfraError as error:
+            _log.warning("batch %d of run %s was not given back: %s", batch, run_id, error)
         raise
     finally:
         ended.set()
@@ -190,22 +203,22 @@ def _lease(store: Store, run_id: str, batch: int, owner: str, lease_seconds: flo
 
 
 class _Worker:
-    """The model, the tokenizer and the benchmarks of one plan, each loaded when first needed."""
+    """The model, the tokenizer, and the prompts and items of one shard's benchmarks, each loaded when first needed."""
 
-    def __init__(self, store: Store, plan: Plan, cache_dir: Path) -> None:
+    def __init__(self, store: Store, plan: Plan, batches: Sequence[PlannedBatch], cache_dir: Path) -> None:
         self._store = store
         self._plan = plan
+        self._batches = batches
         self._cache_dir = cache_dir
         self._tokenizer: Tokenizer | None = None
         self._engine: object | None = None
-        self._benchmarks: dict[str, tuple[BenchmarkVersion, list[Item]]] = {}
+        self._benchmarks: dict[str, tuple[PromptBuilder, dict[str, Item]]] = {}
 
     def compute(self, batch: PlannedBatch) -> list[Response]:
         """Response rows of one batch, in its item order."""
         engine, tokenizer, context = self._loaded()
-        benchmark, shots = self._benchmark(batch.benchmark_id)
-        items = self._store.blobs.get_items(benchmark.items_blob, batch.item_ids)
-        requests = build_requests(benchmark, items, shots, tokenizer, self._plan.request.engine, context)
+        builder, items = self._benchmark(batch.benchmark_id, tokenizer, context)
+        requests = builder.requests([items[item_id] for item_id in batch.item_ids])
         rows: list[Response] = engine.respond(requests)  # type: ignore[attr-defined]
         if [row.item_id for row in rows] != list(batch.item_ids):
             raise DataError(f"batch {batch.batch} of run {self._plan.run_id}: rows do not match the planned items")
@@ -224,9 +237,16 @@ class _Worker:
             self._engine = load_engine(folder, engine, self._store.catalog.run(self._plan.run_id).tuning)
         return self._engine, self._tokenizer, self._context
 
-    def _benchmark(self, benchmark_id: str) -> tuple[BenchmarkVersion, list[Item]]:
+    def _benchmark(
+        self, benchmark_id: str, tokenizer: Tokenizer, context: int
+    ) -> tuple[PromptBuilder, dict[str, Item]]:
+        """The benchmark's prompts, and its items in this shard: its table is read once, not once per batch."""
         if benchmark_id not in self._benchmarks:
+            blobs = self._store.blobs
             benchmark = self._store.catalog.benchmark_by_id(benchmark_id)
-            shots = self._store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
-            self._benchmarks[benchmark_id] = (benchmark, shots)
+            shots = blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
+            wanted = {i for batch in self._batches if batch.benchmark_id == benchmark_id for i in batch.item_ids}
+            items = {item.item_id: item for item in blobs.get_items(benchmark.items_blob, wanted)}
+            builder = PromptBuilder(benchmark, shots, tokenizer, self._plan.request.engine, context)
+            self._benchmarks[benchmark_id] = (builder, items)
         return self._benchmarks[benchmark_id]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eval_tasks import run as run_module
 from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError
-from eval_tasks.records import Environment, Plan
+from eval_tasks.records import Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, run_shard
 from eval_tasks.settings import Limits, Settings
 from eval_tasks.store import Store, open_store
@@ -48,6 +50,65 @@ def test_all_shards_compute_every_item_once(store: Store, made: Plan, tmp_path: 
     assert store.queue.counts(made.run_id)["done"] == N_ITEMS
     assert {row.status for row in store.catalog.shards(made.run_id)} == {"done"}
     assert run_all(store, made, tmp_path) == 0
+
+
+def test_a_shard_reads_each_table_once_however_many_batches_it_has(
+    store: Store, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(store, tmp_path / "benchmarks")
+    made = planned(store, checkpoint, shard_cost_tokens=10**9)
+    assert made.shards[0].n_batches > len({b.benchmark_id for b in store.blobs.get_batches(made.batches_blob, 0)})
+    read: list[str] = []
+    get_items = store.blobs.get_items
+
+    def counted(digest: str, item_ids: Collection[str] | None = None) -> list[Item]:
+        read.append(digest)
+        return get_items(digest, item_ids)
+
+    monkeypatch.setattr(store.blobs, "get_items", counted)
+    run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="pod", cache_dir=tmp_path / "cache")
+    assert sorted(read) == sorted(set(read))
+
+
+def test_a_catalog_out_of_reach_for_a_while_ends_no_lease(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[int] = []
+    renewed = threading.Event()
+    renew = store.queue.renew
+
+    def flaky(*arguments: Any) -> bool:
+        beats.append(1)
+        if len(beats) == 1:
+            raise InfraError("database is locked")
+        renewed.set()
+        return renew(*arguments)
+
+    monkeypatch.setattr(store.queue, "renew", flaky)
+    monkeypatch.setattr(
+        run_module._Worker, "compute", lambda *_: pytest.fail("no beat came") if not renewed.wait(20) else []
+    )
+    with pytest.raises(DataError, match="has no rows"):
+        run_shard(
+            store,
+            plan_uri=uri_of(store, made),
+            shard=0,
+            owner="pod",
+            cache_dir=tmp_path / "cache",
+            limits=Limits(lease_seconds=0.3),
+        )
+
+
+def test_the_error_of_the_work_is_told_when_its_claim_cannot_be_given_back(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_reach(*_: object) -> bool:
+        raise InfraError("database is locked")
+
+    monkeypatch.setattr(store.queue, "release", out_of_reach)
+    monkeypatch.setattr(run_module._Worker, "compute", lambda *_: [])
+    with pytest.raises(DataError, match="has no rows"):
+        run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="pod", cache_dir=tmp_path / "cache")
 
 
 def test_rows_are_the_same_however_the_work_is_cut(store: Store, made: Plan, checkpoint: Path, tmp_path: Path) -> None:
