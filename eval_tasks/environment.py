@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "triton", "numpy")
-_HARNESS = ("engine", "prompts", "plan", "scoring", "datasets", "registry", "tokenization")
+_HARNESS = (
+    "engine",
+    "prompts",
+    "plan",
+    "scoring",
+    "datasets",
+    "registry",
+    "tokenization",
+    "run",
+    "checkpoint/config",  # the context length, and so where prompts are cut
+)
 
 # Variables by which BLAS, oneDNN and CUDA choose other kernels than they would by themselves.
 _KERNEL_VARIABLES = (
@@ -82,7 +92,7 @@ def explain_difference(a: Environment, b: Environment) -> list[str]:
 
 @functools.cache
 def harness_version() -> str:
-    """Release and a digest of the sources of engine, prompts, plan and scoring: ``0.1.0+1a2b3c4d5e6f``."""
+    """Release and a digest of the sources that can change a row (`_HARNESS`): ``0.1.0+1a2b3c4d5e6f``."""
     root = Path(eval_tasks.__file__).parent
     sources = sorted(
         path.relative_to(root).as_posix()

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
-from eval_tasks.environment import describe_environment
-from eval_tasks.errors import DataError, InfraError
+from eval_tasks.environment import describe_environment, harness_version
+from eval_tasks.errors import DataError, InfraError, UserError
 from eval_tasks.prompts import PromptBuilder
 from eval_tasks.records import Item, Plan, PlannedBatch, Response
 from eval_tasks.settings import Limits
@@ -61,8 +61,9 @@ def run_shard(
 
     `owner` names this pod in claims. `stop`, when set, ends the work after the batch in hand with
     `InterruptedShardError`.
-    `progress(items_done, items_total)` is called after each batch. Raises DataError when this environment is not the
-    one the run is pinned to, InfraError when another pod holds the rest longer than its lease.
+    `progress(items_done, items_total)` is called after each batch. Raises UserError when this is not the release that
+    planned the run, DataError when this environment is not the one the run is pinned to, InfraError when another pod
+    holds the rest longer than its lease.
     """
     limits = limits or Limits()
     started = time.monotonic()
@@ -79,6 +80,7 @@ def run_shard(
             env_fingerprint=run.env_fingerprint or "",
             seconds=time.monotonic() - started,
         )
+    _check_harness(plan)
     fingerprint = _pin_environment(store, plan)
     store.catalog.record_shard(plan.run_id, shard, status="running", env_fingerprint=fingerprint, node=node)
     worker = _Worker(store, plan, batches, cache_dir)
@@ -108,6 +110,16 @@ def _batches_of(store: Store, plan: Plan, shard: int) -> list[PlannedBatch]:
     if not batches:
         raise DataError(f"plan of run {plan.run_id} has no shard {shard}; its shards are 0..{len(plan.shards) - 1}")
     return batches
+
+
+def _check_harness(plan: Plan) -> None:
+    """The request names the code that makes the rows: a pod of another image would file its rows under that name."""
+    here, wanted = harness_version(), plan.request.harness_version
+    if here != wanted:
+        raise UserError(
+            f"run {plan.run_id} was planned by checkpoint-eval {wanted}, and this pod runs {here}; give the pods the "
+            "image of the release that plans, or plan again with this one"
+        )
 
 
 def _pin_environment(store: Store, plan: Plan) -> str:

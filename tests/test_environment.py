@@ -73,9 +73,12 @@ def test_the_harness_version_follows_the_sources(tmp_path: Path, monkeypatch: py
         assert _fresh_version() == before
         (tmp_path / "eval_tasks/cli/__init__.py").write_text("# no part of the instrument")
         assert _fresh_version() == before
-        source = tmp_path / "eval_tasks/engine/head.py"
-        source.write_text(source.read_text() + "\n")
-        assert _fresh_version() != before
+        versions = {before}
+        for name in ("engine/head.py", "run.py", "checkpoint/config.py", "tokenization.py"):
+            source = tmp_path / "eval_tasks" / name
+            source.write_text(source.read_text() + "\n")
+            versions.add(_fresh_version())
+        assert len(versions) == 5
     finally:
         environment.harness_version.cache_clear()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval_tasks import run as run_module
-from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError
+from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.records import Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, run_shard
 from eval_tasks.settings import Limits, Settings
@@ -208,6 +208,16 @@ def test_a_second_environment_in_one_run_is_refused(
     run = store.catalog.run(made.run_id)
     assert run.config_digest is not None
     assert run.status == "running"
+
+
+def test_a_pod_of_another_release_files_no_rows_under_the_planners_name(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "harness_version", lambda: "9.9.9+other")
+    with pytest.raises(UserError, match=r"planned by checkpoint-eval .* this pod runs 9\.9\.9\+other; give the pods"):
+        run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="a", cache_dir=tmp_path / "cache")
+    assert store.queue.results(made.run_id) == {}
+    assert store.catalog.run(made.run_id).env_fingerprint is None
 
 
 def test_an_unknown_shard_names_those_there_are(store: Store, made: Plan, tmp_path: Path) -> None:
