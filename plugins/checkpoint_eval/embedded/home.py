@@ -18,6 +18,10 @@ DEFAULT_PORT = 8080
 MARK = "CHECKPOINT_EVAL_EMBEDDED"
 
 
+class EmbeddedError(RuntimeError):
+    """The embedded installation did not come up; the message says what stands in the way, or names the log to read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
     """Paths under one home folder."""
@@ -54,30 +58,50 @@ class Home:
         """supervisord's configuration."""
         return self.run / "supervisord.conf"
 
+    @property
+    def chosen(self) -> Path:
+        """The port and the secrets."""
+        return self.run / "chosen.json"
+
+    def running(self, port: int | None) -> dict[str, str]:
+        """What was chosen for the installation that runs. Raises EmbeddedError when another `port` is wanted."""
+        chosen: dict[str, str] = json.loads(self.chosen.read_text("utf-8"))
+        if port not in (None, int(chosen["port"])):
+            raise EmbeddedError(
+                f"{self.root} is up on port {chosen['port']}; stop it first (`down`) to have it on port {port}"
+            )
+        return chosen
+
     def prepare(self, port: int | None) -> dict[str, str]:
-        """Create the folders and, once, the secrets and the port; returns what was chosen."""
+        """Create the folders and, once, the secrets; keep the port while it is free. Returns what was chosen.
+
+        Raises EmbeddedError when the wanted `port` is taken.
+        """
         for folder in (self.root, self.run, self.logs, self.airflow, self.kubeconfig.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.run / "chosen.json"
-        if path.exists():
-            chosen: dict[str, str] = json.loads(path.read_text("utf-8"))
-            if port is not None:
-                chosen["port"] = str(port)
+        if self.chosen.exists():
+            chosen: dict[str, str] = json.loads(self.chosen.read_text("utf-8"))
         else:
             chosen = {
-                "port": str(port or _free_port(DEFAULT_PORT)),
                 "password": secrets.token_urlsafe(12),
                 "jwt_secret": secrets.token_urlsafe(64),
                 "api_secret": secrets.token_urlsafe(32),
                 "fernet_key": urlsafe_b64encode(secrets.token_bytes(32)).decode(),
             }
-        _write_private(path, json.dumps(chosen))
+        free = _free_port(port or int(chosen.get("port", DEFAULT_PORT)))
+        if port is not None and free != port:
+            raise EmbeddedError(f"port {port} on 127.0.0.1 is taken; give another --port, or none for a free one")
+        chosen["port"] = str(free)
+        _write_private(self.chosen, json.dumps(chosen))
         _write_private(self.airflow / "passwords.json", json.dumps({"admin": chosen["password"]}))
         return chosen
 
     def environment(self, chosen: dict[str, str]) -> dict[str, str]:
         """Variables of every component, on top of the caller's environment."""
         port = chosen["port"]
+        direct = ",".join(
+            filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1,localhost"])
+        )
         connection = {"conn_type": "kubernetes", "extra": {"kube_config_path": str(self.kubeconfig)}}
         return {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
@@ -88,8 +112,8 @@ class Home:
             "HF_OFFLINE": os.environ.get("HF_OFFLINE", "1"),
             "CHECKPOINT_EVAL_HOME": str(self.root),
             "CHECKPOINT_EVAL_CONFIG": str(self.config),
-            "NO_PROXY": "127.0.0.1,localhost",
-            "no_proxy": "127.0.0.1,localhost",
+            "NO_PROXY": direct,
+            "no_proxy": direct,
             "AIRFLOW_CONN_KUBERNETES_DEFAULT": json.dumps(connection),
             "AIRFLOW_HOME": str(self.airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
