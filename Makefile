@@ -35,7 +35,7 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	@$(PY) -m pip check
 	@touch $@
 
-lock: ## Make the two locks anew from the two .in files
+lock:  ## Make the two locks anew from the two .in files
 	rm -rf $(VENV)-lock && "$(PYTHON)" -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install -q -r requirements.in -r requirements-dev.in
 	$(VENV)-lock/bin/python .ci/lock.py
@@ -70,14 +70,16 @@ real: install  ## SmolLM2-135M on real MMLU, GSM8K and IFEval: make real MODEL=f
 	$(PY) demo/real.py --home .real --model "$(MODEL)" --data "$(DATA)"
 
 up: install  ## Start Airflow and the local pod API for your own checkpoints (HOME_DIR=.home)
-	$(PY) -m checkpoint_eval.embedded up --home $(HOME_DIR)
+	$(PY) -m checkpoint_eval.embedded up --home "$(HOME_DIR)"
 
-down: install  ## Stop what demo, real and up have started; what was evaluated stays
-	@for home in .demo .real $(HOME_DIR); do \
-	  [ ! -d $$home ] || $(PY) -m checkpoint_eval.embedded down --home $$home; done
+down:  ## Stop what demo, real and up have started; what was evaluated stays
+	@for home in .demo .real "$(HOME_DIR)"; do \
+	  [ -d "$$home" ] || continue; \
+	  [ -x $(PY) ] || $(MAKE) install; \
+	  $(PY) -m checkpoint_eval.embedded down --home "$$home"; done
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency
 
 clean: down  ## Remove what demo, real and up have made (not .venv)
-	rm -rf .demo .real $(HOME_DIR)
+	rm -rf .demo .real "$(HOME_DIR)"

@@ -3,6 +3,7 @@
 `up` prepares a home folder and starts everything, `down` ends it; all of it listens on loopback only.
 """
 
-from checkpoint_eval.embedded.control import EmbeddedError, Endpoint, down, is_up, signal_program, up
+from checkpoint_eval.embedded.control import Endpoint, down, is_up, signal_program, up
+from checkpoint_eval.embedded.home import EmbeddedError
 
 __all__ = ["EmbeddedError", "Endpoint", "down", "is_up", "signal_program", "up"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from checkpoint_eval.embedded import control
+from checkpoint_eval.embedded.home import EmbeddedError
 
 
 @click.group()
@@ -49,6 +50,6 @@ def status_command(home: Path) -> None:
 if __name__ == "__main__":
     try:
         embedded()
-    except control.EmbeddedError as error:
+    except EmbeddedError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
