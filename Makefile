@@ -75,7 +75,7 @@ up: install  ## Start Airflow and the local pod API for your own checkpoints (HO
 down:  ## Stop what demo, real and up have started; what was evaluated stays
 	@for home in .demo .real "$(HOME_DIR)"; do \
 	  [ -d "$$home" ] || continue; \
-	  [ -x $(PY) ] || $(MAKE) install; \
+	  [ -x $(PY) ] || { echo "$(VENV) is gone: \`make install\`, then \`make down\`"; exit 1; }; \
 	  $(PY) -m checkpoint_eval.embedded down --home "$$home"; done
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
