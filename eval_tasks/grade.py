@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from eval_tasks.errors import DataError, InfraError
 from eval_tasks.records import BenchmarkVersion, Item, Plan, Response, Run, Score
-from eval_tasks.scoring import score
+from eval_tasks.scoring import check_scorer, score
 from eval_tasks.store import Store
 
 
@@ -24,25 +24,28 @@ class GradeReport:
 def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | None = None) -> GradeReport:
     """Close the run's responses and score every row under its benchmark's scorer version.
 
-    Raises InfraError when planned batches have no result (the run becomes ``incomplete``), DataError when a benchmark's
-    rows are not the planned ones. Grading again gives the same score sets and is a no-op.
+    Raises InfraError when planned batches have no result (the run becomes ``incomplete``), UserError when a benchmark
+    was registered with another scorer than this release has (the rows are kept), DataError when a benchmark's rows are
+    not the planned ones. Grading again gives the same score sets and is a no-op.
     """
     run = store.catalog.run(run_id)
     plan = store.plan(run.plan_blob or "")
     close_run(store, run, plan)
+    benchmarks = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
+    for benchmark in benchmarks:
+        check_scorer(benchmark)
     planned = _planned_items(store, plan)
     total = sum(len(ids) for ids in planned.values())
     done = 0
     n_rows: dict[str, int] = {}
     graders: dict[str, str] = {}
-    for benchmark_id in run.request.benchmark_ids:
-        benchmark = store.catalog.benchmark_by_id(benchmark_id)
-        rows = list(_scored(store, run_id, benchmark, planned[benchmark_id]))
+    for benchmark in benchmarks:
+        item_ids = planned[benchmark.benchmark_id]
         grader = grader_of(benchmark)
-        store.scores.write(run_id, benchmark_id, grader, rows)
-        n_rows[benchmark.name] = len(planned[benchmark_id])
+        store.scores.write(run_id, benchmark.benchmark_id, grader, list(_scored(store, run_id, benchmark, item_ids)))
+        n_rows[benchmark.name] = len(item_ids)
         graders[benchmark.name] = grader
-        done += len(planned[benchmark_id])
+        done += len(item_ids)
         if progress:
             progress(done, total)
     return GradeReport(run_id=run_id, n_rows=n_rows, graders=graders)

@@ -8,13 +8,14 @@ import pytest
 
 from eval_tasks.aggregate import aggregate
 from eval_tasks.compare import compare
-from eval_tasks.errors import DataError, InfraError
+from eval_tasks.errors import DataError, InfraError, UserError
 from eval_tasks.grade import grade
 from eval_tasks.guard import guard
 from eval_tasks.join_contamination import join_contamination
 from eval_tasks.publish import publish
 from eval_tasks.records import Plan
 from eval_tasks.run import run_shard
+from eval_tasks.scoring import vector_file
 from eval_tasks.store import Store
 from tests.planned import NOW, planned, register, uri_of, write_checkpoint
 
@@ -67,6 +68,23 @@ def test_every_step_can_be_repeated_without_doubling_anything(store: Store, made
     assert store.catalog.measurements(made.run_id) == measurements
     assert len(store.catalog.reports(made.run_id)) == 2
     assert {m.benchmark for m in measurements} == {"colours", "colour-text", "colour-sums"}
+
+
+def test_a_scorer_that_changed_since_registration_is_refused_under_the_old_name(
+    store: Store, made: Plan, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_shards(store, made, tmp_path)
+    monkeypatch.setattr(vector_file, "scorer_digest", lambda _ref: "f" * 64)
+    refusal = (
+        r"'colours' version '1' was registered with scorer choice@1\+.*, and this release scores as choice@1\+ffff"
+    )
+    with pytest.raises(UserError, match=refusal):
+        grade(store, run_id=made.run_id)
+    assert store.responses.is_closed(made.run_id)
+    assert [store.scores.graders(made.run_id, benchmark_id) for benchmark_id in made.request.benchmark_ids] == [[]] * 3
+    assert planned(store, checkpoint) == made
+    with pytest.raises(UserError, match=refusal):
+        planned(store, checkpoint, repeat=1)
 
 
 def test_measurements_carry_their_error_bars_and_say_never_checked(store: Store, made: Plan, tmp_path: Path) -> None:

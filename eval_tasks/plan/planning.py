@@ -31,6 +31,7 @@ from eval_tasks.records import (
     to_json,
 )
 from eval_tasks.records.plan import Group
+from eval_tasks.scoring import check_scorer
 from eval_tasks.settings import EnvironmentSpec, Limits
 from eval_tasks.store import Store
 from eval_tasks.tokenization import load_tokenizer
@@ -53,8 +54,8 @@ def plan(
 ) -> Plan:
     """Plan `suite` (NAME or NAME@VERSION) on a checkpoint whose verified copy lies in `checkpoint_dir`.
 
-    Raises UserError for an unknown suite, for one without items, and naming the items whose prompts the benchmark
-    refuses to cut to the context.
+    Raises UserError for an unknown suite, for one without items, for a benchmark that was registered with another
+    scorer than this release has, and naming the items whose prompts the benchmark refuses to cut to the context.
     """
     from eval_tasks.environment import harness_version
 
@@ -71,6 +72,8 @@ def plan(
     )
     run_id = request.run_id(environment.name, repeat)
     known = _known_plan(store, request, run_id)
+    if known is not None and store.responses.is_closed(run_id):
+        return known  # the rows are there: where the same content lies now is no part of them
     if known is not None:
         made = replace(known, checkpoint_uri=checkpoint.uri)
     else:
@@ -130,6 +133,7 @@ def _cut(
     notes: list[str] = []
     for entry in suite.entries:
         benchmark = store.catalog.benchmark_by_id(entry.benchmark_id)
+        check_scorer(benchmark)
         shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
         builder = PromptBuilder(benchmark, shots, tokenizer, request.engine, context)
         more, remarks = _work(benchmark, _chosen(store, benchmark, entry), builder, request.engine.batch_size)

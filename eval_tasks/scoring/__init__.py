@@ -17,7 +17,7 @@ from eval_tasks.scoring.registry import (
     scorer_version,
     validate_scorer,
 )
-from eval_tasks.scoring.vector_file import scorer_digest
+from eval_tasks.scoring.vector_file import check_scorer, scorer_digest
 
 LM_EVAL_VERSION = "0.4.9"
 
@@ -25,6 +25,7 @@ __all__ = [
     "LM_EVAL_VERSION",
     "MetricInfo",
     "check_items",
+    "check_scorer",
     "choice",
     "exact_match",
     "gsm8k",

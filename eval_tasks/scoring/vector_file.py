@@ -30,6 +30,22 @@ def scorer_digest(ref: ScorerRef) -> str:
     return _digest(found.name, found.version, canonical_json(merged_parameters(ref)).decode())
 
 
+def check_scorer(benchmark: BenchmarkVersion) -> None:
+    """Raise UserError unless the scorer of this release is the one that the benchmark was registered with.
+
+    Its scores would carry the name of the other one, and two arms would seem to be scored alike.
+    """
+    found = scorer_digest(benchmark.scorer)
+    if found != benchmark.scorer_digest:
+        ref = benchmark.scorer
+        raise UserError(
+            f"benchmark {benchmark.name!r} version {benchmark.version!r} was registered with scorer "
+            f"{ref.name}@{ref.version}+{benchmark.scorer_digest[:8]}, and this release scores as "
+            f"{ref.name}@{find_scorer(ref.name).version}+{found[:8]}; register the benchmark under a new version, or "
+            "use the release that registered it"
+        )
+
+
 @cache
 def _digest(name: str, version: str, parameters: str) -> str:
     return digest_value([name, version, json.loads(parameters), vector_outputs(name, json.loads(parameters))])

@@ -161,6 +161,18 @@ def test_planning_again_is_the_same_plan(
     assert load_plan(store, str(store.catalog.run(made.run_id).plan_blob)).checkpoint_uri == "file:///copy"
 
 
+def test_a_closed_run_stays_where_it_lay_when_it_ran(
+    store: Store, registered: Callable[..., Suite], make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered()
+    made = make_plan()
+    monkeypatch.setattr(store.responses, "is_closed", lambda _run_id: True)
+    assert make_plan(checkpoint=replace(CHECKPOINT, uri="file:///copy")) == made
+    run = store.catalog.run(made.run_id)
+    assert run.checkpoint_uri == made.checkpoint_uri == CHECKPOINT.uri
+    assert load_plan(store, str(run.plan_blob)) == made
+
+
 def test_another_seed_repeat_engine_or_environment_is_another_run(
     registered: Callable[..., Suite], make_plan: MakePlan
 ) -> None:
