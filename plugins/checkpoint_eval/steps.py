@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from checkpoint_eval.baselines import BASELINE_POLICIES, baseline_arm, stored_baseline
 
 if TYPE_CHECKING:
+    from eval_tasks.records import Plan
+    from eval_tasks.settings import EnvironmentSpec, Limits
     from eval_tasks.store import Store
 
 _log = logging.getLogger(__name__)
@@ -137,39 +139,54 @@ def _check_question(store: Store, params: dict[str, Any]) -> None:
 
 def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
     """Plan the suite on every arm. The same request is the same run: an arm evaluated before has nothing left to do."""
-    from dataclasses import replace
-
-    from eval_tasks.checkpoint import fetch
-    from eval_tasks.plan import plan as library_plan
+    from eval_tasks.errors import CheckpointError, CheckpointGoneError
     from eval_tasks.plan import plan_uri
-    from eval_tasks.records import EngineConfig
     from eval_tasks.settings import Settings, load_config
 
     store = _store()
     config = load_config(Settings().config)
-    spec = config.environment(params.get("environment") or None)
+    # One task maps the pods of all arms: together they stay below what Airflow maps.
+    n_own = sum(not arm["awaited"] for arm in arms)
+    max_shards = max(2, config.limits.max_shards // max(1, n_own))
+    limits = config.limits.model_copy(update={"max_shards": min(max_shards, config.limits.max_shards)})
     planned: list[PlannedRun] = []
     for arm in arms:
-        checkpoint = replace(
-            store.catalog.checkpoint(arm["checkpoint_id"]),
-            uri=arm["checkpoint_uri"],
-            training_run=arm["training_run"],
-            step=arm["step"],
-        )
-        made = library_plan(
-            store,
-            checkpoint=checkpoint,
-            checkpoint_dir=fetch(checkpoint, cache_dir()),
-            suite=params["suite"],
-            environment=spec,
-            limits=config.limits,
-            engine=EngineConfig(device=spec.device, dtype=spec.dtype, prefix="shared"),
-            seed=int(params.get("seed") or 0),
-            now=_now(),
-        )
+        try:
+            made = _plan_arm(store, params, arm, config.environment(params.get("environment") or None), limits)
+        except (CheckpointError, CheckpointGoneError) as error:
+            if arm["role"] == "baseline" and params.get("baseline") in BASELINE_POLICIES:
+                _log.warning("baseline %s cannot be planned (%s): going on without it", arm["checkpoint_uri"], error)
+                continue
+            raise
         uri = plan_uri(store, made)
         planned.append(PlannedRun(role=arm["role"], run_id=made.run_id, plan_uri=uri, awaited=arm["awaited"]))
     return planned
+
+
+def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentSpec, limits: Limits) -> Plan:
+    from dataclasses import replace
+
+    from eval_tasks.checkpoint import fetch
+    from eval_tasks.plan import plan as library_plan
+    from eval_tasks.records import EngineConfig
+
+    checkpoint = replace(
+        store.catalog.checkpoint(arm["checkpoint_id"]),
+        uri=arm["checkpoint_uri"],
+        training_run=arm["training_run"],
+        step=arm["step"],
+    )
+    return library_plan(
+        store,
+        checkpoint=checkpoint,
+        checkpoint_dir=fetch(checkpoint, cache_dir()),
+        suite=params["suite"],
+        environment=spec,
+        limits=limits,
+        engine=EngineConfig(device=spec.device, dtype=spec.dtype, prefix="shared"),
+        seed=int(params.get("seed") or 0),
+        now=_now(),
+    )
 
 
 def own(planned: list[PlannedRun]) -> list[PlannedRun]:

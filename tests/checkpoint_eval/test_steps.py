@@ -16,7 +16,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from checkpoint_eval import steps
-from eval_tasks.errors import CheckpointError, InfraError, UserError
+from eval_tasks.errors import CheckpointError, EvalError, InfraError, UserError
 from eval_tasks.records import DecisionRule, Landing
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
@@ -249,6 +249,36 @@ def test_a_baseline_that_was_deleted_never_holds_up_the_candidate(
     if comparison_id:
         assert store.catalog.run(store.catalog.comparison(comparison_id).run_b).step == 10
     assert store.catalog.alerts() == []
+
+
+@pytest.mark.parametrize("what", ["deleted", "broken"])
+def test_a_baseline_that_ends_between_two_tasks_never_holds_up_the_candidate(
+    store: Store, root: Path, tmp_path: Path, what: str
+) -> None:
+    old = tmp_path / "step-10"
+    shutil.copytree(root / "step-10", old)
+    if what == "broken":
+        (old / "tokenizer.json").write_text('{"version": "1.0"}', "utf-8")  # complete, and no tokenizer
+    dispatched(store, tmp_path, "step-10")
+    given = params(root, "step-20", baseline="previous", step=20)
+    arms = steps.resolve(given, "health")
+    assert [arm["role"] for arm in arms] == ["candidate", "baseline"]
+    if what == "deleted":
+        shutil.rmtree(old)
+    assert [run["role"] for run in steps.plan(given, arms)] == ["candidate"]
+    with pytest.raises(EvalError, match="step-10"):
+        steps.plan(params(root, "step-20", baseline=str(old)), arms)
+
+
+def test_pods_of_all_arms_together_stay_below_what_airflow_maps(store: Store, root: Path) -> None:
+    limits = {"max_shards": 4, "shard_cost_tokens": 1}
+    (Settings().home / "config.yaml").write_text(json.dumps({"limits": limits}), "utf-8")
+    alone = params(root, "step-10")
+    one = steps.plan(alone, steps.resolve(alone, "release"))
+    assert len(store.plan(one[0]["plan_uri"]).shards) == 4
+    given = params(root, "step-20", seeds=[str(root / "seed-b-30")])
+    planned = steps.plan(given, steps.resolve(given, "release"))
+    assert sum(len(store.plan(run["plan_uri"]).shards) for run in planned) == 4
 
 
 def test_a_baseline_can_be_named_by_the_beginning_of_its_run_id(store: Store, root: Path) -> None:
