@@ -7,11 +7,13 @@ the benchmark declares a cluster key. Strata (MMLU's subjects) change nothing he
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.contamination import NEVER_CHECKED
 from eval_tasks.errors import DataError
 from eval_tasks.records import BenchmarkVersion, Measurement
 from eval_tasks.scoring import metric_info
@@ -28,7 +30,9 @@ _COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
 def aggregate(store: Store, run_id: str) -> list[Measurement]:
     """Measure every benchmark of a run, in suite order, on its latest score set, and keep the result in the catalog.
 
-    Raises DataError when a benchmark of the run has no scores.
+    A number that comes out as it was keeps what later steps said of it: another evaluation may be comparing this run
+    just now, and must not find a quarantine lifted until guard has run again. Raises DataError when a benchmark of the
+    run has no scores.
     """
     run = store.catalog.run(run_id)
     planned = _planned_items(store, run)
@@ -51,10 +55,17 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
             metric_infos={metric: metric_info(benchmark.scorer.name, metric) for metric in sorted(metrics)},
             grader=graders[-1],
             contamination=None,
-            contamination_note="never checked",
+            contamination_note=NEVER_CHECKED,
         )
+    earlier = {_bare(m): m for m in store.catalog.measurements(run_id)}
+    measurements = [earlier.get(m, m) for m in measurements]
     store.catalog.save_measurements(run_id, measurements)
     return measurements
+
+
+def _bare(measurement: Measurement) -> Measurement:
+    """A measurement as this step makes it, without what join_contamination and guard add."""
+    return replace(measurement, contamination=NEVER_CHECKED, companion=None, quarantined=False, quarantine_reason="")
 
 
 def aggregate_scores(

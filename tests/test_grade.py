@@ -170,5 +170,7 @@ def test_an_implausible_number_is_quarantined_with_five_raw_outputs_and_one_aler
     assert acc.quarantined
     assert "plausible_range" in acc.quarantine_reason
     assert [a.kind for a in store.catalog.alerts() if "plausible_range" in a.title] == ["excursion"]
+    quarantined = store.catalog.measurements(made.run_id)
+    assert aggregate(store, made.run_id) == store.catalog.measurements(made.run_id) == quarantined
     comparison = compare(store, made.run_id, made.run_id)
     assert next(t for t in comparison.tests if t.benchmark == "colours").not_tested
