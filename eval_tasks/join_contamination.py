@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eval_tasks.contamination import known_statuses, note
+from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.records import BenchmarkVersion, Measurement, Run
 from eval_tasks.scoring import metric_info
 from eval_tasks.stats.companion import companion_of
@@ -33,7 +33,7 @@ def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
     A checkpoint that names no corpora has none to be checked against: its numbers stay ``never checked``.
     """
     run = store.catalog.run(run_id)
-    corpora = store.catalog.checkpoint(run.request.checkpoint_id).corpora
+    corpora = store.catalog.corpora_of(run.request.checkpoint_id)
     measurements = store.catalog.measurements(run_id)
     joined: list[Measurement] = []
     checked, never = [], []
@@ -43,7 +43,7 @@ def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
         own = [m for m in measurements if m.benchmark_id == benchmark_id]
         if statuses is None:
             never.append(benchmark.name)
-            joined += own
+            joined += [replace(m, companion=None, contamination=NEVER_CHECKED) for m in own]
             continue
         checked.append(benchmark.name)
         joined += _with_companions(store, run, benchmark, own, statuses, checks)

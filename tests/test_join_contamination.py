@@ -61,3 +61,23 @@ def test_every_metric_gets_its_companion_over_all_corpora(store: Store, run_id: 
         assert m.companion.difference == pytest.approx(m.score - m.companion.score)
     assert join_contamination(store, run_id=run_id) == report
     assert store.catalog.measurements(run_id) == after
+
+
+def test_what_is_not_checked_any_more_says_so(store: Store, run_id: str) -> None:
+    check(store, run_id, "web", 7)
+    check(store, run_id, "books", 14)
+    before = store.catalog.measurements(run_id)
+    join_contamination(store, run_id=run_id)
+    assert store.catalog.measurements(run_id) != before
+    trained = store.catalog.checkpoint(store.catalog.run(run_id).request.checkpoint_id)
+    store.catalog.save_checkpoint(replace(trained, corpora=("web", "books", "code")))
+    join_contamination(store, run_id=run_id)
+    assert store.catalog.measurements(run_id) == before
+
+
+def test_the_same_content_resolved_by_hand_takes_no_companion_away(store: Store, run_id: str) -> None:
+    check(store, run_id, "web", 7)
+    check(store, run_id, "books", 14)
+    trained = store.catalog.checkpoint(store.catalog.run(run_id).request.checkpoint_id)
+    store.catalog.save_checkpoint(replace(trained, training_run="adhoc", corpora=()))
+    assert join_contamination(store, run_id=run_id).checked == ("colours",)

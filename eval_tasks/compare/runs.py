@@ -106,7 +106,7 @@ def _arms(
         difference=difference,
         contamination=contamination,
         contamination_note=note,
-        not_tested=quarantined.get((in_a.name, metric), ""),
+        not_tested=next((quarantined[key] for v in versions if (key := (v.benchmark_id, metric)) in quarantined), ""),
     )
     shared = pc.is_in(rows[0]["item_id"], value_set=rows[1]["item_id"].combine_chunks())
     if not pc.any(shared).as_py():
@@ -144,9 +144,9 @@ def _common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: B
 
 
 def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], str]:
-    """(benchmark, metric) -> why the guard took its number out of use, in either run."""
+    """(benchmark_id, metric) -> why the guard took its number out of use, in either run."""
     return {
-        (m.benchmark, m.metric): f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
+        (m.benchmark_id, m.metric): f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
         for arm, run in zip("AB", runs, strict=True)
         for m in store.catalog.measurements(run.run_id)
         if m.quarantined
@@ -155,7 +155,7 @@ def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], s
 
 def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) -> tuple[Mapping[str, str] | None, str]:
     """Statuses against the corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
-    corpora = sorted({c for run in (a, b) for c in store.catalog.checkpoint(run.request.checkpoint_id).corpora})
+    corpora = sorted({c for run in (a, b) for c in store.catalog.corpora_of(run.request.checkpoint_id)})
     statuses, checks = known_statuses(store, benchmark.benchmark_id, corpora)
     if statuses is None:
         return None, NEVER_CHECKED

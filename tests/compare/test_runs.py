@@ -109,6 +109,15 @@ def test_a_quarantined_number_is_not_compared(store):
     assert comparison.verdict is None
 
 
+def test_a_quarantine_stands_when_its_benchmark_is_registered_under_another_name_too(store):
+    a, b = two_runs(store)
+    shut = [replace(m, quarantined=True, quarantine_reason="below chance") for m in aggregate(store, b)]
+    store.catalog.save_measurements(b, shut)
+    store.catalog.save_benchmark(replace(BENCH, name="bench-again"))
+    (test,) = compare(store, a, b).tests
+    assert (test.benchmark, test.not_tested) == ("bench-again", "quarantined in B: below chance")
+
+
 def test_clusters_are_those_of_the_benchmark(store):
     clustered = replace(BENCH, cluster_key="passage")
     rows = [

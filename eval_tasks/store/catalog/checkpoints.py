@@ -29,6 +29,17 @@ class Checkpoints(CatalogPart):
             raise unknown("checkpoint", checkpoint_id, (c.checkpoint_id for c in self.checkpoints()))
         return found
 
+    def corpora_of(self, checkpoint_id: str) -> tuple[str, ...]:
+        """The corpora that a checkpoint was trained on, by name: all that any of its registrations names.
+
+        The same content seen elsewhere, by someone who named none, was trained on no less. Raises UserError when there
+        is no such checkpoint.
+        """
+        seen = self._find(Checkpoint, select(table.c.record).where(table.c.checkpoint_id == checkpoint_id))
+        if not seen:
+            raise unknown("checkpoint", checkpoint_id, (c.checkpoint_id for c in self.checkpoints()))
+        return tuple(sorted({corpus for checkpoint in seen for corpus in checkpoint.corpora}))
+
     def checkpoints(self, training_run: str | None = None) -> list[Checkpoint]:
         """All checkpoints, or one training run's, by training run and step; of one step, in order of registration."""
         statement = select(table.c.record).order_by(table.c.training_run, table.c.step, table.c.seq)

@@ -30,6 +30,14 @@ def test_one_content_in_two_training_runs_stays_in_both(store: Store) -> None:
     assert store.catalog.checkpoint(first.checkpoint_id) == second
 
 
+def test_a_content_was_trained_on_all_that_anyone_says_it_was(store: Store) -> None:
+    store.catalog.save_checkpoint(checkpoint(corpora=("web", "books")))
+    store.catalog.save_checkpoint(checkpoint(training_run="adhoc", step=0, corpora=()))
+    assert store.catalog.corpora_of(checkpoint().checkpoint_id) == ("books", "web")
+    with pytest.raises(UserError, match="no checkpoint 'x'"):
+        store.catalog.corpora_of("x")
+
+
 def test_steps_are_in_numeric_order(store: Store) -> None:
     for step in (1000, 200, 3_000_000_000):
         store.catalog.save_checkpoint(checkpoint(checkpoint_id=f"{step:064d}", step=step))
