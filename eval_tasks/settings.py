@@ -118,7 +118,6 @@ class Limits(_Section):
     shard_cost_tokens: int = Field(default=2_000_000, ge=1)
     max_shards: int = Field(default=1024, ge=1, le=1024)
     lease_seconds: float = Field(default=300.0, gt=0)
-    pod_retries: int = Field(default=2, ge=0)
     pod_deadline_seconds: int = Field(default=6 * 3600, gt=0)
 
 

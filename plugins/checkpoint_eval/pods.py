@@ -26,6 +26,8 @@ LABEL = "checkpoint-eval"
 NOBODY = 65532
 GRACE_SECONDS = 60  # a worker that is asked to stop finishes the batch in hand
 
+RETRIES = 2  # of a pod that failed for a reason that may pass
+
 # A pod may wait long for room (a node has to come up, or others to finish), but not for its image.
 SCHEDULE_TIMEOUT_SECONDS = 6 * 3600
 STARTUP_TIMEOUT_SECONDS = 20 * 60
@@ -37,7 +39,7 @@ def shard_pods(
     pool: str | None = None,
     poll_seconds: float = 2.0,
     log_seconds: int | None = 30,
-    retries: int = Limits().pod_retries,
+    retries: int = RETRIES,
     retry_delay: timedelta = timedelta(seconds=30),
     **overrides: Any,
 ) -> OperatorPartial:
