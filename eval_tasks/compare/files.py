@@ -74,7 +74,7 @@ def _read(path: Path) -> pa.Table:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-    rows = [_row(path, n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    rows = [_row(path, n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not rows:
         raise UserError(f"{path} holds no scores; expected a JSON object a line with item_id and score")
     counts = Counter((row["benchmark"], row["item_id"]) for row in rows)

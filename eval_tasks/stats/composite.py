@@ -49,7 +49,7 @@ def composite(components: Sequence[Component]) -> CompositeEstimate:
     total = float(variances.sum())
     df = total**2 / float(np.sum(variances**2 / degrees)) if total > 0 else float(degrees.min())
     se = float(np.sqrt(total))
-    return CompositeEstimate(delta=delta, se=se, df=df, p=t_test_p(delta, se, round(df) + 1))
+    return CompositeEstimate(delta=delta, se=se, df=df, p=t_test_p(delta, se, df + 1))
 
 
 def _weighted(components: Sequence[Component]) -> FloatArray:

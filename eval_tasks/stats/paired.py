@@ -195,8 +195,8 @@ def paired_continuous(
     )
 
 
-def t_test_p(delta: float, se: float | None, n_clusters: int) -> float | None:
-    """Two-sided p of delta / se on n_clusters - 1 degrees.
+def t_test_p(delta: float, se: float | None, n_clusters: float) -> float | None:
+    """Two-sided p of delta / se on n_clusters - 1 degrees, which need not be whole (Satterthwaite's are not).
 
     Differences that are all alike have no spread: p is then that of the same sign n_clusters times, 2 / 2^n_clusters.
     """

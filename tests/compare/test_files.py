@@ -40,6 +40,12 @@ def test_order_of_lines_blank_lines_and_bools_do_not_matter(tmp_path):
     assert compare_files(other, b).tests == compare_files(a, b).tests
 
 
+def test_a_line_ends_at_a_line_feed_only(tmp_path):
+    rows = [json.dumps({"item_id": f"a\u2028b\x85{k}", "score": k % 2}, ensure_ascii=False) for k in range(4)]
+    (test,) = compare_files(write(tmp_path / "a.jsonl", rows), write(tmp_path / "b.jsonl", rows)).tests
+    assert (test.n_pairs, test.n_discordant) == (4, 0)
+
+
 def test_a_rule_decides_but_stays_exploratory(tmp_path):
     files = pair_of_files(tmp_path, 40, 12, 3, 45, benchmark="bench")
     comparison = compare_files(*files, rule=rule())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from eval_tasks.stats.composite import Component, composite
+from eval_tasks.stats.intervals import t_interval
 
 
 def component(weight, differences, clusters=None):
@@ -23,6 +24,13 @@ def test_independent_benchmarks_add_their_variances():
     assert result.delta == pytest.approx(0.5 * 0.2 + 0.5 * 0.5)
     assert result.se == pytest.approx(math.sqrt(sum(variances)))
     assert result.df == pytest.approx(sum(variances) ** 2 / (variances[0] ** 2 / 4 + variances[1] ** 2 / 3))
+
+
+def test_p_and_interval_agree_at_degrees_that_are_not_whole():
+    result = composite([component(0.5, [1, 0, 0, -1, 1]), component(0.5, [3, 0, 1])])
+    assert result.df != round(result.df)
+    edge = t_interval(result.delta, result.se, result.df, 1 - result.p)
+    assert edge[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_one_benchmark_with_weight_1_is_itself():
