@@ -53,6 +53,15 @@ class BlockedError(EvalError):
     """Evaluation is blocked for an environment until a person explains why its rows changed."""
 
 
+# Their own network errors are no OSError, and importing each driver to name them costs seconds.
+_STORAGE_DRIVERS = frozenset({"botocore", "aiobotocore", "aiohttp", "google", "gcsfs", "azure", "requests", "urllib3"})
+
+
+def is_of_storage_driver(error: Exception) -> bool:
+    """Whether a client library of an object store raised this: storage failed, and trying again may help."""
+    return type(error).__module__.partition(".")[0] in _STORAGE_DRIVERS
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The tail of an error message: close matches of `name` among `known`, else all of them (at most ten)."""
     names = sorted(set(known))

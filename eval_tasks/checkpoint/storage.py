@@ -18,10 +18,9 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from eval_tasks.digests import Readable
-from eval_tasks.errors import CheckpointGoneError, InfraError, UserError
+from eval_tasks.errors import CheckpointGoneError, InfraError, UserError, is_of_storage_driver
 
 _VERSION_KEYS = ("ETag", "etag", "md5Hash", "content_md5", "generation", "VersionId")
-_DRIVERS = ("botocore", "aiobotocore", "aiohttp", "google", "gcsfs", "azure", "requests", "urllib3")
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
@@ -45,8 +44,7 @@ def storage_errors(what: str) -> Iterator[None]:
     except OSError as error:
         raise InfraError(f"{what} could not be read: {error}; it is tried again") from error
     except Exception as error:
-        # The drivers' own network errors are no OSError, and importing each driver to name them costs seconds.
-        if type(error).__module__.split(".")[0] in _DRIVERS:
+        if is_of_storage_driver(error):
             raise InfraError(f"{what} could not be read: {error}; it is tried again") from error
         raise
 

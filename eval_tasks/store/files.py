@@ -19,7 +19,7 @@ from typing import IO, Any
 import fsspec.core
 
 from eval_tasks.digests import digest_stream
-from eval_tasks.errors import EvalError, InfraError, UserError
+from eval_tasks.errors import EvalError, InfraError, UserError, is_of_storage_driver
 
 
 @dataclass(slots=True)
@@ -138,10 +138,14 @@ class FileStore:
 
 @contextmanager
 def _storage_errors(action: str, uri: str) -> Iterator[None]:
-    """Client libraries raise classes of their own; only calls into storage stand inside this block."""
+    """Map what storage raises, its client libraries' own classes too."""
     try:
         yield
     except (FileNotFoundError, EvalError):
         raise
     except OSError as error:
         raise InfraError(f"cannot {action} {uri}: {error.strerror or error}") from error
+    except Exception as error:
+        if is_of_storage_driver(error):
+            raise InfraError(f"cannot {action} {uri}: {error}") from error
+        raise

@@ -48,6 +48,17 @@ def test_what_is_absent_is_said_plainly(files: FileStore) -> None:
     files.remove("x")
 
 
+def test_the_errors_of_a_client_library_are_infrastructure(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    unreachable = type("EndpointConnectionError", (Exception,), {"__module__": "botocore.exceptions"})
+
+    def fail(*_: object, **__: object) -> None:
+        raise unreachable("could not connect")
+
+    monkeypatch.setattr(type(files._fs), "cat_file", fail)
+    with pytest.raises(InfraError, match=r"cannot read .*/a/x: could not connect"):
+        files.read("a/x")
+
+
 def test_removed_is_gone(files: FileStore) -> None:
     files.write("a/x", b"1")
     files.remove("a/x")
