@@ -17,7 +17,8 @@ MMLU = {
     "kind": "choice",
     "description": "MMLU, 5-shot, in the format of lm-evaluation-harness 0.4.9.",
     "licence": "MIT",
-    "item": {"id": None, "target": "answer", "stratum": "subject", "cluster": None},
+    # Items go in the order of their ids: a subject's items lie together, and share their five examples' forward pass.
+    "item": {"id": ["subject", "index"], "target": "answer", "stratum": "subject", "cluster": None},
     "prompt": {
         "description": "The following are multiple choice questions (with answers) about "
         "{{ subject | replace('_', ' ') }}.\n\n",
