@@ -15,6 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
 
+_SHOWN_CHARS = 200
+
 
 class Settings(BaseSettings):
     """Places. `home` holds the embedded defaults; `store_uri` is any fsspec URI, `catalog_url` any SQLAlchemy URL."""
@@ -129,6 +131,15 @@ class Config(_Section):
     poll_seconds: float = Field(default=30.0, gt=0)
     limits: Limits = Limits()
 
+    @field_validator("training_runs", "environments")
+    @classmethod
+    def _each_name_once(cls, named: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Two training runs of one name would each find the other's landings gone, again and again."""
+        names = [section.name for section in named]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"a name stands once; twice here: {', '.join(twice)}")
+        return named
+
     def training_run(self, name: str) -> TrainingRun:
         """The training run of that name. Raises UserError with close names."""
         for run in self.training_runs:
@@ -159,6 +170,8 @@ def load_config(path: Path | None) -> Config:
         return Config()
     try:
         raw = yaml.safe_load(path.read_text("utf-8")) or {}
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}; give the path of a YAML file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable as YAML: {error}") from error
     if not isinstance(raw, dict):
@@ -180,8 +193,14 @@ def explain_validation(source: str, error: ValidationError, model: type[BaseMode
         elif problem["type"] == "missing":
             lines.append(f"{where}: required, and absent")
         else:
-            lines.append(f"{where}: {problem['msg']} (got {problem['input']!r})")
+            lines.append(f"{where}: {problem['msg']} (got {_shown(problem['input'])})")
     return f"{source}: " + "; ".join(lines)
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it: what breaks a rule of a whole section is that section."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
 def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

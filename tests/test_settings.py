@@ -126,6 +126,11 @@ def test_an_unknown_field_shows_the_close_ones_at_its_place(refused: Any) -> Non
             {"training_runs": [{**RUN, "health": {"suite": "h", "baseline": "last"}}]},
             r"health\.baseline: .*first.*\(got 'last'\)",
         ),
+        (
+            {"training_runs": [RUN, {**RUN, "uri": "s3://other"}]},
+            r"training_runs: .*twice here: tiny ",
+        ),
+        ({"environments": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}, r"environments: .*twice here: a"),
         ({"training_runs": [{"name": "x"}]}, r"training_runs\.0\.uri: required, and absent"),
         ("- a\n- b\n", "must hold a mapping, not list"),
         ("a: [", "is not readable as YAML"),
@@ -133,6 +138,15 @@ def test_an_unknown_field_shows_the_close_ones_at_its_place(refused: Any) -> Non
 )
 def test_a_value_that_does_not_fit_is_named(refused: Any, document: object, said: str) -> None:
     assert re.search(said, refused(document))
+
+
+def test_a_section_that_breaks_a_rule_is_shown_by_its_beginning(refused: Any) -> None:
+    assert re.search(r"twice here: tiny \(got .{200}\.\.\.\)$", refused({"training_runs": [RUN] * 20}))
+
+
+def test_a_folder_in_the_place_of_the_file_is_a_users_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read .*: Is a directory; give the path of a YAML file"):
+        load_config(tmp_path)
 
 
 def test_several_mistakes_are_all_told_at_once(refused: Any) -> None:
