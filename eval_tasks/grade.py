@@ -71,9 +71,9 @@ def close_run(store: Store, run: Run, plan: Plan) -> None:
         )
         store.catalog.update_run(run.run_id, status="incomplete", reason=reason)
         raise InfraError(reason)
-    if not closed:
+    # A process that died after the manifest was written has left the rest of all this to be done.
+    if results or not closed:
         store.responses.close(run.run_id, results)
-    # A process that died after the manifest was written has left the rest of this to be done.
     if run.status != "closed":
         now = datetime.now(UTC).isoformat(timespec="seconds")
         store.catalog.update_run(run.run_id, status="closed", reason="", closed_at=run.closed_at or now)

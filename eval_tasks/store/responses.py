@@ -53,6 +53,7 @@ class Responses:
         """
         results_digest = digest_bytes(canonical_json(sorted([batch, results[batch]] for batch in results)))
         if (digest := self._closed_as(run_id, results_digest)) is not None:
+            self._remove_batches(run_id, results)
             return digest
         try:
             entries = self._compact(run_id, results, results_digest)
@@ -65,8 +66,7 @@ class Responses:
         manifest = {"run_id": run_id, "results_digest": results_digest, "rows_digest": all_rows, "files": entries}
         data = canonical_json(manifest)
         self._files.write(_manifest_name(run_id), data)
-        for batch in sorted(results):
-            self._files.remove(_batch_name(run_id, batch, results[batch]))
+        self._remove_batches(run_id, results)
         return digest_bytes(data)
 
     def is_closed(self, run_id: str) -> bool:
@@ -143,6 +143,13 @@ class Responses:
         if manifest["results_digest"] != results_digest:
             raise DataError(f"run {run_id!r} is closed with other results: its rows are not the same the second time")
         return digest_bytes(canonical_json(manifest))
+
+    def _remove_batches(self, run_id: str, results: Mapping[int, str]) -> None:
+        """Remove what the manifest has replaced, and what a closer that died, or a pod that came late, left of it."""
+        compacted = {_batch_name(run_id, batch, results[batch]) for batch in results}
+        for name in self._files.names(f"{_folder(run_id)}/batches"):
+            if name in compacted:
+                self._files.remove(name)
 
     def _compact(self, run_id: str, results: Mapping[int, str], results_digest: str) -> list[dict[str, Any]]:
         batches: dict[str, list[BatchFile]] = {}

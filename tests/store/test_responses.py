@@ -94,6 +94,15 @@ def test_closing_compacts_in_item_order_and_again_changes_nothing(store: Store, 
     assert [(path.name, path.stat().st_mtime_ns) for path in _files(settings)] == before
 
 
+def test_closing_again_removes_what_a_dead_closer_or_a_late_pod_left(store: Store, settings: Settings) -> None:
+    results = _close(store, ("a", "b"), ("c",))
+    before = _files(settings)
+    store.responses.write_batch("run", 0, 1, [response("c")])
+    assert len(_files(settings)) == len(before) + 1
+    store.responses.close("run", results)
+    assert _files(settings) == before
+
+
 def test_batches_that_mix_items_are_sorted_too(store: Store) -> None:
     _close(store, ("a", "d"), ("b", "c"))
     assert store.responses.read("run", BENCHMARK_ID, ["item_id"])["item_id"].to_pylist() == ["a", "b", "c", "d"]
