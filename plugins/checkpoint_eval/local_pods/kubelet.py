@@ -60,7 +60,7 @@ class Kubelet:
             for pod in self.cluster.pods():
                 try:
                     self._step(pod, used)
-                except (OSError, ValueError, psutil.Error):
+                except (OSError, ValueError, LookupError, TypeError, psutil.Error, subprocess.SubprocessError):
                     _log.exception("pod %s", pod["metadata"]["name"])
             await asyncio.sleep(PASS_SECONDS)
 

@@ -74,8 +74,9 @@ async def _serve(
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
     write_atomically(ready, ready_body)
-    while not server.should_exit and not serving.done():
+    while not server.should_exit and not serving.done() and not passes.done():
         await asyncio.sleep(0.05)
+    server.should_exit = True  # without passes no pod would ever start: better an end that a service manager sees
     cluster.close()
     if options.kill_on_exit:
         await kubelet.stop_all(STOP_SECONDS)

@@ -44,6 +44,18 @@ def test_a_generated_name_begins_as_asked() -> None:
         ({"restartPolicy": "Always"}, "spec.restartPolicy"),
         ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds"),
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "spec.volumes[v]"),
+        ({"metadata": {"name": "a\n"}}, "metadata.name"),
+        ({"volumes": [{"name": "../../../etc", "emptyDir": {}}]}, "spec.volumes.name"),
+        ({"volumes": [{"name": "/tmp/elsewhere", "emptyDir": {}}]}, "spec.volumes.name"),
+        ({"initContainers": [{"name": "base", "image": "x", "command": ["true"]}]}, "spec.containers[base].name"),
+        ({"container": {"name": "../base"}}, "spec.containers[../base].name"),
+        ({"container": {"name": "base\n"}}, "spec.containers[base\n].name"),
+        ({"container": {"args": ["--shard", 1]}}, "spec.containers[base].args"),
+        ({"container": {"env": [{"value": "x"}]}}, "spec.containers[base].env.name"),
+        (
+            {"volumes": [{"name": "v", "emptyDir": {}}], "container": {"volumeMounts": [{"name": "v"}]}},
+            "spec.containers[base].volumeMounts.mountPath",
+        ),
         ({"container": {"image": ""}}, "spec.containers[base].image"),
         ({"container": {"command": None}}, "spec.containers[base].command"),
         (
@@ -74,3 +86,20 @@ def test_a_second_container_is_refused_by_name() -> None:
 def test_another_namespace_than_the_url_is_refused() -> None:
     with pytest.raises(ApiError, match="does not match the namespace of the URL"):
         admit(body(metadata={"namespace": "other"}), "default")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"containers": "base"},
+        {"containers": ["base"]},
+        {"volumes": {"name": "v"}},
+        {"container": {"env": ["N=1"]}},
+        {"container": {"resources": "2Gi"}},
+        {"metadata": {"labels": ["a"]}},
+    ],
+)
+def test_what_has_another_shape_is_a_bad_request(changes: dict[str, Any]) -> None:
+    with pytest.raises(ApiError) as refusal:
+        admit(body(**changes), "default")
+    assert refusal.value.code == 400

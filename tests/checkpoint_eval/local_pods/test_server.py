@@ -135,3 +135,18 @@ def test_a_taken_port_is_named(pod_server: Any, tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert f"port {port} on 127.0.0.1 is taken" in refused.stderr
     assert not (tmp_path / "kubeconfig").exists()
+
+
+def test_a_server_whose_passes_ended_does_not_go_on_without_them(tmp_path: Path) -> None:
+    """It would take pods that never start; a service manager brings back one that has ended."""
+    script = (
+        "from checkpoint_eval.local_pods.__main__ import main\n"
+        "from checkpoint_eval.local_pods.kubelet import Kubelet\n"
+        "async def run(self): raise RuntimeError('passes ended')\n"
+        "Kubelet.run = run\n"
+        f"main(['--state', {str(tmp_path / 'state')!r}, '--kubeconfig', {str(tmp_path / 'kubeconfig')!r}])\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "passes ended" in done.stderr
