@@ -57,10 +57,12 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
             contamination=None,
             contamination_note=NEVER_CHECKED,
         )
-    earlier = {_bare(m): m for m in store.catalog.measurements(run_id)}
-    measurements = [earlier.get(m, m) for m in measurements]
-    store.catalog.save_measurements(run_id, measurements)
-    return measurements
+
+    def with_what_is_known(stored: list[Measurement]) -> list[Measurement]:
+        earlier = {_bare(m): m for m in stored}
+        return [earlier.get(m, m) for m in measurements]
+
+    return store.catalog.change_measurements(run_id, with_what_is_known)
 
 
 def _bare(measurement: Measurement) -> Measurement:

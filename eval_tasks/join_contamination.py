@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
-from eval_tasks.records import BenchmarkVersion, Measurement, Run
+from eval_tasks.records import BenchmarkVersion, Companion, Measurement, Run
 from eval_tasks.scoring import metric_info
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.store import ContaminationCheck, Store
@@ -35,31 +35,36 @@ def join_contamination(store: Store, *, run_id: str) -> ContaminationReport:
     run = store.catalog.run(run_id)
     corpora = store.catalog.corpora_of(run.request.checkpoint_id)
     measurements = store.catalog.measurements(run_id)
-    joined: list[Measurement] = []
+    companions: dict[tuple[str, str], tuple[Companion, str]] = {}
     checked, never = [], []
     for benchmark_id in run.request.benchmark_ids:
         benchmark = store.catalog.benchmark_by_id(benchmark_id)
         statuses, checks = known_statuses(store, benchmark_id, corpora)
-        own = [m for m in measurements if m.benchmark_id == benchmark_id]
         if statuses is None:
             never.append(benchmark.name)
-            joined += [replace(m, companion=None, contamination=NEVER_CHECKED) for m in own]
             continue
         checked.append(benchmark.name)
-        joined += _with_companions(store, run, benchmark, own, statuses, checks)
-    store.catalog.save_measurements(run_id, joined)
+        own = [m for m in measurements if m.benchmark_id == benchmark_id]
+        companions |= _companions(store, run, benchmark, own, statuses, checks)
+
+    def joined(m: Measurement) -> Measurement:
+        companion, sentence = companions.get((m.benchmark_id, m.metric), (None, NEVER_CHECKED))
+        return replace(m, companion=companion, contamination=sentence)
+
+    store.catalog.change_measurements(run_id, lambda stored: [joined(m) for m in stored])
     return ContaminationReport(run_id=run_id, checked=tuple(checked), never_checked=tuple(never))
 
 
-def _with_companions(
+def _companions(
     store: Store,
     run: Run,
     benchmark: BenchmarkVersion,
     measurements: Sequence[Measurement],
     statuses: Mapping[str, str],
     checks: Sequence[ContaminationCheck],
-) -> list[Measurement]:
-    joined = []
+) -> dict[tuple[str, str], tuple[Companion, str]]:
+    """(benchmark_id, metric) -> the companion, and the sentence on the check that it rests on."""
+    found = {}
     for m in measurements:
         scores = store.scores.read(run.run_id, benchmark.benchmark_id, m.grader, m.metric, columns=_COLUMNS)
         companion = companion_of(
@@ -70,5 +75,5 @@ def _with_companions(
             clustered=benchmark.cluster_key is not None,
         )
         share = companion.n_contaminated / m.n_attempted if m.n_attempted else 0.0
-        joined.append(replace(m, companion=companion, contamination=note(checks, share)))
-    return joined
+        found[m.benchmark_id, m.metric] = companion, note(checks, share)
+    return found

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from eval_tasks.guard import guard, step
+from eval_tasks.guard.contract import Breach
 from eval_tasks.join_contamination import join_contamination
 from eval_tasks.store import Store
 from tests.answered import answered, checkpoint
@@ -81,3 +83,19 @@ def test_the_same_content_resolved_by_hand_takes_no_companion_away(store: Store,
     trained = store.catalog.checkpoint(store.catalog.run(run_id).request.checkpoint_id)
     store.catalog.save_checkpoint(replace(trained, training_run="adhoc", corpora=()))
     assert join_contamination(store, run_id=run_id).checked == ("colours",)
+
+
+def test_guard_and_join_at_once_undo_nothing_of_each_other(
+    store: Store, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(store, run_id, "web", 7)
+    check(store, run_id, "books", 14)
+
+    def join_meanwhile(store: Store, run_id: str) -> list[Breach]:
+        join_contamination(store, run_id=run_id)
+        return [Breach(check="one_environment", observed="2", expected="one")]
+
+    monkeypatch.setattr(step, "_environments", join_meanwhile)
+    guard(store, run_id=run_id, now=NOW)
+    acc = next(m for m in store.catalog.measurements(run_id) if m.benchmark == "colours")
+    assert acc.companion is not None and acc.quarantined

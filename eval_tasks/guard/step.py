@@ -45,7 +45,7 @@ def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
     report = GuardReport(
         run_id=run_id, passed=not excursions, checks=_outcomes(excursions), excursions=tuple(excursions)
     )
-    store.catalog.save_measurements(run_id, [_quarantined(m, excursions) for m in measurements])
+    store.catalog.change_measurements(run_id, lambda stored: [_quarantined(m, excursions) for m in stored])
     store.catalog.save_guard(report)
     for excursion in excursions:
         store.catalog.raise_alert(_alert(run_id, excursion, now))

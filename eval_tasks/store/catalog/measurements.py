@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select
+from sqlalchemy import Connection, Select, delete, insert, or_, select
 
 from eval_tasks.records import Comparison, GuardReport, Measurement
-from eval_tasks.store.catalog.part import CatalogPart, encode, put, unknown
+from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, unknown
 from eval_tasks.store.catalog.runs import require_run
 from eval_tasks.store.moments import Moment, utc_text
 from eval_tasks.store.tables import comparisons, eval_reports, guards, measurements
@@ -29,29 +30,31 @@ class Measurements(CatalogPart):
 
     def save_measurements(self, run_id: str, rows: Sequence[Measurement]) -> None:
         """Replace the measurements of a run, order kept. Raises UserError for a run that is not in the catalog."""
-        values = [
-            {
-                "run_id": run_id,
-                "position": position,
-                "benchmark": row.benchmark,
-                "metric": row.metric,
-                "record": encode(row),
-            }
-            for position, row in enumerate(rows)
-        ]
+        self.change_measurements(run_id, lambda _: rows)
 
-        def save(connection: Connection) -> None:
+    def change_measurements(
+        self, run_id: str, change: Callable[[list[Measurement]], Sequence[Measurement]]
+    ) -> list[Measurement]:
+        """Put what `change` makes of a run's measurements in their place, in one transaction; gives what stands then.
+
+        Two steps that each add something to the same numbers undo nothing of each other. `change` may be called twice,
+        and must be quick. Raises UserError for a run that is not in the catalog.
+        """
+
+        def save(connection: Connection) -> list[Measurement]:
             require_run(connection, run_id)
+            stored = connection.execute(_of_run(run_id)).scalars().all()
+            rows = list(change([decode(Measurement, text) for text in stored]))
             connection.execute(delete(measurements).where(measurements.c.run_id == run_id))
-            if values:
-                connection.execute(insert(measurements), values)
+            if rows:
+                connection.execute(insert(measurements), [_columns(run_id, n, row) for n, row in enumerate(rows)])
+            return rows
 
-        self._database.write(save)
+        return self._database.write(save)
 
     def measurements(self, run_id: str) -> list[Measurement]:
         """The measurements of a run in the order they were saved; none before it was aggregated."""
-        statement = select(measurements.c.record).where(measurements.c.run_id == run_id)
-        return self._find(Measurement, statement.order_by(measurements.c.position))
+        return self._find(Measurement, _of_run(run_id))
 
     def save_guard(self, report: GuardReport) -> None:
         """Record what the guard found in a run, in place of an earlier report."""
@@ -105,3 +108,18 @@ class Measurements(CatalogPart):
         statement = select(eval_reports.c.record).where(eval_reports.c.run_id == run_id)
         rows = self._find(ReportRow, statement.order_by(eval_reports.c.seq.desc()))
         return sorted(rows, key=lambda row: row.created_at, reverse=True)
+
+
+def _of_run(run_id: str) -> Select[Any]:
+    statement = select(measurements.c.record).where(measurements.c.run_id == run_id)
+    return statement.order_by(measurements.c.position)
+
+
+def _columns(run_id: str, position: int, row: Measurement) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "position": position,
+        "benchmark": row.benchmark,
+        "metric": row.metric,
+        "record": encode(row),
+    }

@@ -91,8 +91,11 @@ class Runs(CatalogPart):
 
 
 def require_run(connection: Connection, run_id: str) -> None:
-    """Raise UserError when no run has exactly that id: what belongs to a run is stored under its whole id."""
-    if connection.execute(select(table.c.seq).where(table.c.run_id == run_id)).first() is None:
+    """Raise UserError when no run has exactly that id: what belongs to a run is stored under its whole id.
+
+    Its row is locked until the transaction ends: of two that write what a run has not yet, one waits for the other.
+    """
+    if connection.execute(select(table.c.seq).where(table.c.run_id == run_id).with_for_update()).first() is None:
         raise unknown("run", run_id, _all_ids(connection))
 
 

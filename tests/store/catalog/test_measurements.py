@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from math import nan
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,8 @@ from eval_tasks.records import (
     PairedTest,
     SampleOutput,
 )
-from eval_tasks.store import Store
+from eval_tasks.settings import Settings
+from eval_tasks.store import Store, open_store
 from tests.store.samples import run
 
 RUN = run(1).run_id
@@ -73,6 +76,28 @@ def test_measurements_come_back_bit_for_bit_in_their_order_and_are_replaced(stor
     assert store.catalog.measurements(RUN) == rows
     store.catalog.save_measurements(RUN, rows[1:])
     assert store.catalog.measurements(RUN) == rows[1:]
+
+
+def test_two_steps_at_once_undo_nothing_of_each_other(store: Store, settings: Settings) -> None:
+    store.catalog.save_measurements(RUN, [replace(MEASUREMENT, companion=None, quarantined=False)])
+    both_begin = threading.Barrier(2, timeout=10)
+    changes: list[dict[str, Any]] = [
+        {"companion": MEASUREMENT.companion},
+        {"quarantined": True, "quarantine_reason": "below chance"},
+    ]
+
+    def step(change: dict[str, Any]) -> None:
+        with open_store(settings) as own:
+            both_begin.wait()
+            own.catalog.change_measurements(RUN, lambda rows: [replace(row, **change) for row in rows])
+
+    steps = [threading.Thread(target=step, args=(change,)) for change in changes]
+    for thread in steps:
+        thread.start()
+    for thread in steps:
+        thread.join()
+    (found,) = store.catalog.measurements(RUN)
+    assert (found.companion, found.quarantined) == (MEASUREMENT.companion, True)
 
 
 def test_what_is_not_a_number_cannot_be_a_score(store: Store) -> None:
