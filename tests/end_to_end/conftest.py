@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ import pytest
 import yaml
 
 from checkpoint_eval.embedded import Endpoint, down, up
-from demo.follow import AirflowClient
 from eval_tasks.register import register_rule
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
 from tests.planned import register, write_checkpoint
+
+# The demo's scripts import one another by name; `demo` itself is one of them, once `tests/demo` is collected.
+sys.path.insert(0, str(Path(__file__).parents[2] / "demo"))
+from follow import AirflowClient
 
 TRAINING_RUN = "tiny"
 
