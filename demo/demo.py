@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
-from follow import EvaluationFailedError, Follower
+from follow import EvaluationFailedError, Follower, ended, own_home
 
 from checkpoint_eval.embedded import Endpoint, down, up
+from eval_tasks.errors import UserError
 from eval_tasks.register import register_shipped
 from eval_tasks.settings import Settings
 from eval_tasks.store import open_store
@@ -32,9 +33,12 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=1500, help="seconds to wait for all evaluations")
     options = parser.parse_args()
     home: Path = options.home.resolve()
+    if home.exists() and any(home.iterdir()) and not (home / "config.yaml").exists():
+        raise UserError(f"{home} would be made anew, and holds something else than a demo; give another --home")
+    own_home()
     down(home)
     shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True, mode=0o700)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_config(home)
     print("1. Registering the demo's benchmarks, suites and decision rule (before anything runs)", flush=True)
     store = open_store(Settings(home=home))
@@ -45,11 +49,14 @@ def main() -> int:
     print(f"3. Training a tiny model; its {N_CHECKPOINTS} checkpoints land in {home / 'checkpoints'}", flush=True)
     follower = Follower(home=home, endpoint=endpoint, training_run=TRAINING_RUN)
     training = start_training(home)
+
+    def training_goes_on() -> None:
+        if training.poll():
+            raise EvaluationFailedError(f"the training job ended with {training.returncode}: read {training_log(home)}")
+
+    wanted = {"evaluate_health": N_CHECKPOINTS, "evaluate_selection": 1}
     try:
-        follower.follow({"evaluate_health": N_CHECKPOINTS, "evaluate_selection": 1}, timeout_seconds=options.timeout)
-    except EvaluationFailedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        follower.follow(wanted, timeout_seconds=options.timeout, check=training_goes_on)
     finally:
         training.terminate()
         training.wait()
@@ -73,9 +80,8 @@ def write_config(home: Path) -> None:
 
 
 def start_training(home: Path) -> subprocess.Popen[bytes]:
-    """The training job, in the background at low priority; its log lies beside the others."""
-    (home / "logs").mkdir(exist_ok=True)
-    with (home / "logs" / "training.log").open("wb") as log:
+    """The training job, in the background; its log lies beside the others."""
+    with training_log(home).open("wb") as log:
         return subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("train.py")), "--out", str(home / "checkpoints")],
             stdout=log,
@@ -84,10 +90,15 @@ def start_training(home: Path) -> subprocess.Popen[bytes]:
         )
 
 
+def training_log(home: Path) -> Path:
+    """What the training job printed."""
+    return home / "logs" / "training.log"
+
+
 def sign_in(endpoint: Endpoint) -> str:
     """Where the UI is and who signs in."""
     return f"   Airflow UI   {endpoint.url}   user {endpoint.user}   password {endpoint.password}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from checkpoint_eval.embedded import Endpoint
+from checkpoint_eval.embedded import EmbeddedError, Endpoint
+from eval_tasks.errors import EvalError
 from eval_tasks.publish import build_view
 from eval_tasks.records import Run
 from eval_tasks.report import terminal_text
@@ -20,10 +25,30 @@ from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
 
 DAGS = ("evaluate_health", "evaluate_selection")
+# A proxy of the caller's environment is none of loopback's business.
+_loopback = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class EvaluationFailedError(RuntimeError):
     """A DAG run failed, or the evaluations took too long."""
+
+
+def own_home() -> None:
+    """Forget the caller's CHECKPOINT_EVAL_ variables: all that is made here lies in one folder, in no other store."""
+    for name in [name for name in os.environ if name.startswith("CHECKPOINT_EVAL_")]:
+        del os.environ[name]
+
+
+def ended(run: Callable[[], int]) -> int:
+    """The exit code of `run`; what a person is to know of, in a line instead of a traceback."""
+    try:
+        return run()
+    except (EvaluationFailedError, EmbeddedError, EvalError, subprocess.CalledProcessError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was started stays up until `make down`", file=sys.stderr)
+        return 130
 
 
 class AirflowClient:
@@ -40,7 +65,7 @@ class AirflowClient:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"},
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with _loopback.open(request, timeout=30) as answer:
             return json.load(answer)
 
     def _signed_in(self, path: str, body: object = None, method: str | None = None) -> Any:
@@ -97,10 +122,16 @@ class Follower:
             self._told.add(key)
             self.say(text)
 
-    def follow(self, wanted: dict[str, int], *, timeout_seconds: float) -> None:
-        """Until `wanted[dag_id]` runs of each DAG have succeeded. Raises EvaluationFailedError on a failed one."""
+    def follow(
+        self, wanted: dict[str, int], *, timeout_seconds: float, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until `wanted[dag_id]` runs of each DAG have succeeded. Raises EvaluationFailedError on a failed one.
+
+        `check` is called at every look, and may raise.
+        """
         deadline = time.monotonic() + timeout_seconds
         while True:
+            check()
             self._tell_landings()
             self._tell_runs()
             states = self._states()

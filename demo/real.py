@@ -16,11 +16,13 @@ import time
 from pathlib import Path
 
 import yaml
-from follow import EvaluationFailedError, Follower
+from follow import Follower, ended, own_home
 from real_benchmarks import write_benchmarks
 from real_checkpoints import coarser_copy, convert_smollm2
 
 from checkpoint_eval.embedded import down, up
+from eval_tasks.checkpoint import check_complete
+from eval_tasks.errors import UserError
 
 TRAINING_RUN = "smollm2"
 
@@ -36,11 +38,12 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=3600)
     options = parser.parse_args()
     home: Path = options.home.resolve()
-    if not (options.data / "mmlu").is_dir():
-        print(
-            f"error: no folder mmlu/ in {options.data}: pass DATA=folder with mmlu/, gsm8k/, ifeval/", file=sys.stderr
-        )
-        return 2
+    lacking = [name for name in ("mmlu", "gsm8k", "ifeval") if not (options.data / name).is_dir()]
+    if lacking:
+        raise UserError(f"no folder {lacking[0]}/ in {options.data}: pass DATA=folder with mmlu/, gsm8k/ and ifeval/")
+    if options.model and (problem := check_complete(options.model)):
+        raise UserError(f"MODEL={options.model} is no checkpoint: {problem}")
+    own_home()
     down(home)
     for part in ("store", "catalog.db", "airflow", "run", "pods", "logs", "checkpoints", "benchmarks"):
         path = home / part
@@ -61,11 +64,7 @@ def main() -> int:
     shutil.copytree(model, home / "checkpoints" / "step-1")
     follower.say("landing step-2, its weights rounded to a coarse grid")
     coarser_copy(model, home / "checkpoints" / "step-2")
-    try:
-        follower.follow({"evaluate_health": 2, "evaluate_selection": 2}, timeout_seconds=options.timeout)
-    except EvaluationFailedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    follower.follow({"evaluate_health": 2, "evaluate_selection": 2}, timeout_seconds=options.timeout)
     report, html = follower.final_report("selection")
     minutes = (time.monotonic() - started) / 60
     print(f"\n{report}\nHTML report  {html}\n{minutes:.1f} minutes in all; `make down` stops Airflow.")
@@ -95,4 +94,4 @@ def write_config(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))
