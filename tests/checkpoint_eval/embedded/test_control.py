@@ -167,3 +167,13 @@ def test_another_installation_on_the_port_is_told_apart(monkeypatch: pytest.Monk
         assert not control._signs_in(endpoint)
         server.shutdown()
         thread.join()
+
+
+def test_the_flows_pools_are_made_here_and_named_for_a_cluster(airflow_home: Path) -> None:
+    """A task whose pool does not exist is never scheduled."""
+    from checkpoint_eval.flow import POOLS
+
+    cluster = (Path(__file__).parents[3] / "docs" / "cluster.md").read_text("utf-8")
+    assert set(control.POOLS) == set(POOLS.values())
+    assert all(pool["include_deferred"] for pool in control.POOLS.values())
+    assert not [name for name in control.POOLS if f"airflow pools set {name}" not in cluster]
