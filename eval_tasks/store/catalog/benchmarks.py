@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy import Connection, Table, select
 
 from eval_tasks.errors import UserError
 from eval_tasks.records import BenchmarkVersion, DecisionRule, Suite
-from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, record_at, unknown
+from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, record_at, unknown
+from eval_tasks.store.database import insert_of
 from eval_tasks.store.tables import benchmarks, rules, suites
 
 R = TypeVar("R", Suite, DecisionRule)
+S = TypeVar("S", BenchmarkVersion, Suite, DecisionRule)
 
 _DIGESTS = ("items_digest", "template_digest", "scorer_digest", "kind", "max_tokens")
 
@@ -28,13 +30,12 @@ class Benchmarks(CatalogPart):
         key = {"name": benchmark.name, "version": benchmark.version}
 
         def save(connection: Connection) -> BenchmarkVersion:
-            stored, kept = record_at(connection, benchmarks, key), benchmark
-            if stored is not None:
-                before = decode(BenchmarkVersion, stored)
-                if before.benchmark_id != benchmark.benchmark_id:
-                    raise UserError(_changed(before, benchmark))
-                kept = replace(benchmark, created_at=before.created_at)
-            put(connection, benchmarks, key, {"benchmark_id": kept.benchmark_id, "record": encode(kept)})
+            values = {"benchmark_id": benchmark.benchmark_id, "record": encode(benchmark)}
+            before = _stored(connection, benchmarks, benchmark, key, values)
+            if before.benchmark_id != benchmark.benchmark_id:
+                raise UserError(_changed(before, benchmark))
+            kept = replace(benchmark, created_at=before.created_at)
+            change(connection, benchmarks, key, {"record": encode(kept)})
             return kept
 
         return self._database.write(save)
@@ -116,14 +117,18 @@ class Benchmarks(CatalogPart):
         return self._find(DecisionRule, select(rules.c.record).order_by(rules.c.name))
 
 
+def _stored(connection: Connection, table: Table, record: S, key: dict[str, str], values: dict[str, str]) -> S:
+    """The record of that key: `record`, now inserted, unless one is there. Of two who register at once one is first."""
+    statement = insert_of(connection, table).values({**key, **values})
+    connection.execute(statement.on_conflict_do_nothing(index_elements=list(key)))
+    text = record_at(connection, table, key)
+    return record if text is None else decode(type(record), text)
+
+
 def _register(connection: Connection, table: Table, record: R, key: dict[str, str], id_name: str) -> R:
     """Insert `record`, or give the stored one of that key when its id is the same."""
     identity = getattr(record, id_name)
-    stored = record_at(connection, table, key)
-    if stored is None:
-        connection.execute(insert(table).values({**key, id_name: identity, "record": encode(record)}))
-        return record
-    before = decode(type(record), stored)
+    before = _stored(connection, table, record, key, {id_name: identity, "record": encode(record)})
     if getattr(before, id_name) != identity:
         where = " ".join(f"{name} {value!r}" for name, value in key.items())
         changed = [name for name in _fields(record) if getattr(record, name) != getattr(before, name)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.errors import UserError
 from eval_tasks.records import Environment
 from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, put, record_at, unknown
+from eval_tasks.store.database import insert_of
 from eval_tasks.store.moments import Moment, utc_text
 from eval_tasks.store.tables import baselines, blocks, environments
 
@@ -89,17 +90,19 @@ class Environments(CatalogPart):
     def open_block(self, fingerprint: str, reason: str, now: Moment) -> str:
         """Hold evaluation in an environment; gives the block's id. One that is open for the same reason is that one."""
         at = utc_text(now)
-        block_id = short_id(digest_value([fingerprint, reason, at]))
-        block = Block(block_id=block_id, fingerprint=fingerprint, reason=reason, opened_at=at)
 
         def open_one(connection: Connection) -> str:
-            where = (blocks.c.env_fingerprint == fingerprint, blocks.c.explained.is_(False))
-            for text in connection.execute(select(blocks.c.record).where(*where)).scalars():
-                standing = decode(Block, text)
-                if standing.reason == reason:
-                    return standing.block_id
-            values = {"block_id": block_id, "env_fingerprint": fingerprint, "explained": False}
-            connection.execute(insert(blocks).values({**values, "record": encode(block)}))
+            where = blocks.c.env_fingerprint == fingerprint
+            known = [decode(Block, text) for text in connection.execute(select(blocks.c.record).where(where)).scalars()]
+            for block in known:
+                if block.explained_at is None and block.reason == reason:
+                    return block.block_id
+            block_id = short_id(digest_value([fingerprint, reason, at, len(known)]))
+            block = Block(block_id=block_id, fingerprint=fingerprint, reason=reason, opened_at=at)
+            values = {"block_id": block_id, "env_fingerprint": fingerprint, "explained": False, "record": encode(block)}
+            # Another process may have opened the same one since it was looked for.
+            statement = insert_of(connection, blocks).values(values)
+            connection.execute(statement.on_conflict_do_nothing(index_elements=["block_id"]))
             return block_id
 
         return self._database.write(open_one)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eval_tasks.errors import UserError
 from eval_tasks.records import DecisionRule, Suite, SuiteEntry
 from eval_tasks.store import Store
+from eval_tasks.store.catalog import benchmarks, part
+from eval_tasks.store.database import insert_of
 from tests.store.samples import NOW, benchmark
 
 SUITE = Suite(
@@ -64,6 +67,26 @@ def test_unknown_instruments_are_answered_with_close_names(store: Store) -> None
         store.catalog.benchmark_by_id("0" * 32)
     with pytest.raises(UserError, match="no suite id"):
         store.catalog.suite_by_id("0" * 32)
+
+
+def test_of_two_processes_that_register_at_once_one_is_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL lets another process insert at any point before ours; here it always does so just before."""
+    others = replace(SUITE, entries=()), benchmark(items_digest="j" * 64)
+
+    def insert_second(connection: Any, table: Any) -> Any:
+        suite, bench = others
+        row = {"suites": {"suite_id": suite.suite_id}, "benchmarks": {"benchmark_id": bench.benchmark_id}}[table.name]
+        record = {"suites": suite, "benchmarks": bench}[table.name]
+        key = {"name": record.name, "version": record.version}
+        connection.execute(insert_of(connection, table).values({**key, **row, "record": part.encode(record)}))
+        return insert_of(connection, table)
+
+    monkeypatch.setattr(benchmarks, "insert_of", insert_second)
+    with pytest.raises(UserError, match="entries differ"):
+        store.catalog.save_suite(SUITE)
+    with pytest.raises(UserError, match="items_digest"):
+        store.catalog.save_benchmark(benchmark())
+    assert store.catalog.save_suite(others[0]) == others[0]
 
 
 def test_a_suite_keeps_its_entries_under_one_version(store: Store) -> None:

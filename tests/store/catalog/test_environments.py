@@ -56,3 +56,11 @@ def test_a_block_holds_its_environment_until_it_is_explained(store: Store) -> No
     with pytest.raises(UserError, match="no block 'x'"):
         store.catalog.explain_block("x", "bob", "no", NOW)
     assert store.catalog.open_block("f", "3 rows differ", "2026-02-01T00:00:00+00:00") != block
+
+
+def test_a_block_that_was_explained_opens_anew_even_at_the_same_time(store: Store) -> None:
+    block = store.catalog.open_block("f", "3 rows differ", NOW)
+    store.catalog.explain_block(block, "ann", "driver update", NOW)
+    again = store.catalog.open_block("f", "3 rows differ", NOW)
+    assert [b.block_id for b in store.catalog.open_blocks("f")] == [again]
+    assert len(store.catalog.blocks("f")) == 2
