@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -140,14 +141,22 @@ class WorkQueue:
         Raises UserError while work is open.
         """
 
-        def drop(connection: Connection) -> int:
-            is_open = (work_batches.c.run_id == run_id, work_batches.c.state != DONE)
-            n_open = connection.execute(select(func.count()).select_from(work_batches).where(*is_open)).scalar_one()
-            if n_open:
-                raise UserError(f"run {run_id!r} has {n_open} batches that are not done: its queue cannot be compacted")
-            return connection.execute(delete(work_items).where(work_items.c.run_id == run_id)).rowcount
+        def last_batch(connection: Connection) -> int:
+            of_run = work_batches.c.run_id == run_id
+            n_open = select(func.count()).select_from(work_batches).where(of_run, work_batches.c.state != DONE)
+            if found := connection.execute(n_open).scalar_one():
+                raise UserError(f"run {run_id!r} has {found} batches that are not done: its queue cannot be compacted")
+            last: int | None = connection.execute(
+                select(func.max(work_items.c.batch)).where(_items_of(run_id))
+            ).scalar()
+            return -1 if last is None else last
 
-        return self._database.write(drop)
+        def drop(connection: Connection, start: int) -> int:
+            span = work_items.c.batch.between(start, start + _CHUNK - 1)
+            return connection.execute(delete(work_items).where(_items_of(run_id), span)).rowcount
+
+        starts = range(0, self._database.read(last_batch) + 1, _CHUNK)
+        return sum(self._database.write(partial(drop, start=start)) for start in starts)
 
     def _enqueue_chunk(self, run_id: str, chunk: Sequence[PlannedBatch]) -> int:
         digests = {batch.batch: digest_parts([batch.benchmark_id, *batch.item_ids]) for batch in chunk}
@@ -178,6 +187,10 @@ class WorkQueue:
             raise DataError(
                 f"run {run_id!r}: an item is in two batches: its plan changed, or names it twice"
             ) from error
+
+
+def _items_of(run_id: str) -> ColumnElement[bool]:
+    return work_items.c.run_id == run_id
 
 
 def _batch_row(run_id: str, batch: PlannedBatch, digest: str) -> dict[str, object]:

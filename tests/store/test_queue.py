@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.settings import Settings
-from eval_tasks.store import Store, open_store
+from eval_tasks.store import Store, open_store, queue
 from eval_tasks.store.queue import work_key
 from tests.store.samples import batch
 
@@ -135,6 +135,20 @@ def test_a_finished_run_is_compacted_and_keeps_its_results(store: Store) -> None
     assert store.queue.results("run") == {0: "r0", 1: "r1"}
     assert store.queue.counts("run")["done"] == 3
     assert store.queue.enqueue("run", [batch(0, "a", "b"), batch(1, "c")]) == 0
+
+
+def test_compacting_holds_the_write_lock_for_some_batches_at_a_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "_CHUNK", 2)
+    store.queue.enqueue("run", [batch(n, f"i{n}") for n in range(5)])
+    for number in range(5):
+        store.queue.try_claim("run", number, "pod", 60, 0.0)
+        store.queue.try_complete("run", number, "pod", "r")
+    write, dropped = store.queue._database.write, []
+    monkeypatch.setattr(store.queue._database, "write", lambda work: dropped.append(write(work)) or dropped[-1])
+    assert store.queue.compact("run") == 5
+    assert dropped == [2, 2, 1]
 
 
 def test_a_work_key_tells_its_parts_apart() -> None:
