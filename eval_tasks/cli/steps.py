@@ -81,7 +81,7 @@ def make_plan(
     """Plan `suite` on a checkpoint in an environment of the configuration."""
     config = load_config(Settings().config)
     spec = config.environment(environment)
-    engine = EngineConfig(device=spec.device, dtype=dtype or spec.dtype, prefix="shared", seed=seed)  # type: ignore[arg-type]
+    engine = EngineConfig(device=spec.device, dtype=dtype or spec.dtype, prefix="shared")  # type: ignore[arg-type]
     return plan(
         store,
         checkpoint=checkpoint,
@@ -208,7 +208,8 @@ def evaluate_command(
 ) -> int:
     """Run every step on one checkpoint in this process, without Airflow. The rows are those that pods would give."""
     store = opened()
-    spec = load_config(Settings().config).environment(environment)
+    config = load_config(Settings().config)
+    spec = config.environment(environment)
     result = gate(store, environment=spec.name)
     if not result.open:
         raise BlockedError(result.reason)
@@ -226,6 +227,7 @@ def evaluate_command(
                 shard=shard.shard,
                 owner=f"{socket.gethostname()}:{os.getpid()}",
                 cache_dir=cache_dir(),
+                limits=config.limits,
                 progress=progress,
             )
     grade(store, run_id=planned.run_id)

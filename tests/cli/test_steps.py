@@ -6,6 +6,7 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def keep_signals() -> Iterator[None]:
 def rows_digest(run_id: str) -> str:
     with open_store(Settings()) as store:
         return str(store.responses.run_rows_digest(run_id))
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_seed_asks_as_the_flow_does(run_json: RunJson, checkpoint: Path) -> None:
+    checkpoint_id = run_json("resolve", checkpoint)["checkpoint_id"]
+    plans = [run_json("plan", checkpoint_id, "--suite", "colours-all", "--seed", seed) for seed in (0, 5)]
+    with open_store(Settings()) as store:
+        plain, seeded = (store.catalog.run(made["run_id"]).request for made in plans)
+    assert seeded == replace(plain, seed=5)  # one request by either way is one run
 
 
 @pytest.mark.usefixtures("suite", "keep_signals")
