@@ -11,7 +11,7 @@ Chat templates come with checkpoints and are foreign code: they run in Jinja's i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +23,23 @@ from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from tokenizers.decoders import DecodeStream
 
 from eval_tasks.digests import digest_bytes, digest_value
 from eval_tasks.errors import CheckpointError, UserError
 
 TEMPLATE_DATE = datetime(2024, 7, 26, tzinfo=UTC)
 """What a chat template is told the date is: the date that Llama 3's own template falls back to."""
+
+# What the evaluation of a template's expressions can raise.
+_TEMPLATE_FAILURES = (
+    jinja2.TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 _TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -82,22 +92,6 @@ class Tokenizer:
         text: str = self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
         return text
 
-    def stream(self, skip_special_tokens: bool = True) -> Callable[[int], str]:
-        """A function that takes token ids one by one and gives the text that each completes ('' while a character is
-        incomplete). What it gave, joined, is a prefix of `decode` of the same ids.
-        """
-        state = DecodeStream(skip_special_tokens=skip_special_tokens)
-
-        def step(token_id: int) -> str:
-            return state.step(self._backend, token_id) or ""
-
-        return step
-
-    def token(self, token_id: int) -> str | None:
-        """The vocabulary's text for an id, None when it has none."""
-        text: str | None = self._backend.id_to_token(token_id)
-        return text
-
     def apply_chat(self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True) -> str:
         """`messages` (role, content) through the checkpoint's chat template. Raises UserError when it has none or the
         template refuses.
@@ -112,7 +106,7 @@ class Tokenizer:
                 add_generation_prompt=add_generation_prompt,
                 **self._special_tokens,
             )
-        except (jinja2.TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except _TEMPLATE_FAILURES as error:
             raise UserError(f"the checkpoint's chat template failed: {error}") from error
 
     @cached_property

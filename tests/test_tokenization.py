@@ -105,15 +105,6 @@ def test_adds_bos(tmp_path: Path, post_processor: bool, declared: bool | None, e
     assert load_tokenizer(_write(tmp_path, bos=post_processor, config=config)).adds_bos is expected
 
 
-def test_streamed_text_joins_to_the_decoded_text(tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(_write(tmp_path))
-    ids = tokenizer.encode("the é🙂 end</s>")
-    step = tokenizer.stream()
-    pieces = [step(token_id) for token_id in ids]
-    assert "".join(pieces) == tokenizer.decode(ids) == "the é🙂 end"
-    assert "" in pieces  # the bytes of a character that is not complete yet
-
-
 def test_lone_surrogates_do_not_end_a_run(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(_write(tmp_path))
     assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a\ufffdb"
@@ -137,6 +128,7 @@ def test_of_several_templates_the_default_is_taken(tmp_path: Path) -> None:
     ("template", "message"),
     [
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
+        ("{{ none | xmlattr }}", "chat template failed: 'NoneType' object has no attribute"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
         ("{{ messages.append(1) }}", "unsafe"),
         ("{% if %}", "line 1"),

@@ -97,11 +97,6 @@ def plan_uri(store: Store, made: Plan) -> str:
     return store.blobs.uri(store.blobs.put_json(to_json(made)))
 
 
-def load_plan(store: Store, reference: str) -> Plan:
-    """The plan at a URI, or of a digest, of this store. Raises UserError when there is none."""
-    return store.plan(reference)
-
-
 def _suite(store: Store, suite: str | Suite) -> Suite:
     if isinstance(suite, Suite):
         return suite

@@ -13,7 +13,7 @@ from tokenizers import models, pre_tokenizers
 
 from eval_tasks.digests import digest_bytes
 from eval_tasks.errors import UserError
-from eval_tasks.plan import load_plan, plan, plan_uri
+from eval_tasks.plan import plan, plan_uri
 from eval_tasks.records import Checkpoint, EngineConfig, Plan, Suite
 from eval_tasks.register import register_benchmark, register_suite
 from eval_tasks.settings import EnvironmentSpec, Limits
@@ -136,10 +136,10 @@ def test_the_run_its_queue_and_its_shards_are_recorded(
     assert store.queue.counts(made.run_id)["pending"] == 200
     assert [row.shard for row in store.catalog.shards(made.run_id)] == [s.shard for s in made.shards]
     uri = plan_uri(store, made)
-    assert load_plan(store, uri) == made
+    assert store.plan(uri) == made
     assert uri.endswith(str(run.plan_blob)[2:])
     with pytest.raises(UserError, match="no plan"):
-        load_plan(store, uri[:-4] + "0000")
+        store.plan(uri[:-4] + "0000")
 
 
 def test_planning_again_is_the_same_plan(
@@ -158,7 +158,7 @@ def test_planning_again_is_the_same_plan(
     assert len(store.catalog.runs()) == 1
     moved = make_plan(checkpoint=replace(CHECKPOINT, uri="file:///copy"))
     assert moved == replace(made, checkpoint_uri="file:///copy")
-    assert load_plan(store, str(store.catalog.run(made.run_id).plan_blob)).checkpoint_uri == "file:///copy"
+    assert store.plan(str(store.catalog.run(made.run_id).plan_blob)).checkpoint_uri == "file:///copy"
 
 
 def test_a_closed_run_stays_where_it_lay_when_it_ran(
@@ -170,7 +170,7 @@ def test_a_closed_run_stays_where_it_lay_when_it_ran(
     assert make_plan(checkpoint=replace(CHECKPOINT, uri="file:///copy")) == made
     run = store.catalog.run(made.run_id)
     assert run.checkpoint_uri == made.checkpoint_uri == CHECKPOINT.uri
-    assert load_plan(store, str(run.plan_blob)) == made
+    assert store.plan(str(run.plan_blob)) == made
 
 
 def test_another_seed_repeat_engine_or_environment_is_another_run(
