@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from eval_tasks.checkpoint import build_manifest
+from eval_tasks.checkpoint import MAX_STEP, build_manifest
 from eval_tasks.errors import UserError
 from eval_tasks.records import Checkpoint
 from eval_tasks.store import Store
@@ -32,6 +32,8 @@ def resolve(
     if step is None:
         found = _STEP.search(checkpoint_uri.rstrip("/").rsplit("/", 1)[-1])
         step = int(found.group(1)) if found else 0
+    if not 0 <= step <= MAX_STEP:
+        raise UserError(f"{checkpoint_uri}: {step} is no step; give one from 0 to {MAX_STEP}")
     checkpoint = build_manifest(
         checkpoint_uri,
         training_run=training_run,

@@ -3,7 +3,7 @@
 from eval_tasks.checkpoint.config import max_context, read_config
 from eval_tasks.checkpoint.fetching import fetch
 from eval_tasks.checkpoint.ledger import Change, decide, due_for_check
-from eval_tasks.checkpoint.listing import Sighting, list_landings, list_sightings
+from eval_tasks.checkpoint.listing import MAX_STEP, Sighting, list_landings, list_sightings
 from eval_tasks.checkpoint.manifest import build_manifest
 from eval_tasks.checkpoint.reasons import REASONS, Problem, Reason
 from eval_tasks.checkpoint.tiers import dag_run_id, dispatches
@@ -11,6 +11,7 @@ from eval_tasks.checkpoint.validity import check_complete
 from eval_tasks.checkpoint.weights import weights_digest
 
 __all__ = [
+    "MAX_STEP",
     "REASONS",
     "Change",
     "Problem",

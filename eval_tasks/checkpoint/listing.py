@@ -6,13 +6,19 @@ modification times. Logs, optimizer states, markers, hidden and temporary files 
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from eval_tasks.checkpoint.files import is_temporary, moves_numbers
 from eval_tasks.checkpoint.storage import Folder
+from eval_tasks.errors import UserError
 from eval_tasks.records import Landing
+
+MAX_STEP = 2**53 - 1  # the largest whole number that canonical JSON holds, and so a digest
+
+_log = logging.getLogger(__name__)
 
 
 class WatchedRun(Protocol):
@@ -52,7 +58,7 @@ def list_landings(training_run: WatchedRun) -> list[Landing]:
 
 
 def list_sightings(training_run: WatchedRun) -> list[Sighting]:
-    """`list_landings`, with what the markers in each folder say."""
+    """`list_landings`, with what the markers in each folder say. UserError: a pattern that finds no number."""
     pattern = re.compile(training_run.pattern)
     sightings = []
     for name, (uri, files) in Folder(training_run.uri).subfolders().items():
@@ -64,7 +70,10 @@ def list_sightings(training_run: WatchedRun) -> list[Sighting]:
             for file in sorted(files.values(), key=lambda file: file.path)
             if moves_numbers(file.path)
         )
-        landing = Landing(training_run=training_run.name, step=int(match["step"]), uri=uri, listing=listing)
+        step = _step(training_run, name, match["step"])
+        if step is None:
+            continue
+        landing = Landing(training_run=training_run.name, step=step, uri=uri, listing=listing)
         sightings.append(
             Sighting(
                 landing=landing,
@@ -73,3 +82,16 @@ def list_sightings(training_run: WatchedRun) -> list[Sighting]:
             )
         )
     return sorted(sightings, key=lambda sighting: (sighting.landing.step, sighting.landing.uri))
+
+
+def _step(training_run: WatchedRun, name: str, digits: str | None) -> int | None:
+    """The step that a folder's name says; None for a number that is none of a step, such as a long time stamp."""
+    if not (digits and digits.isdecimal()):
+        raise UserError(
+            f"training run {training_run.name!r}: pattern {training_run.pattern!r} finds step {digits!r} in {name!r}; "
+            "its group 'step' must match digits and nothing else, such as (?P<step>\\d+)"
+        )
+    if int(digits) > MAX_STEP:
+        _log.warning("training run %s: %s is left out: no step is above %d", training_run.name, name, MAX_STEP)
+        return None
+    return int(digits)

@@ -63,7 +63,14 @@ def common_params(tier: str) -> dict[str, Param]:
             pattern=r"^[a-z0-9][a-z0-9._-]*$",
             description="Name of the training run; baselines `previous` and `first` are looked for in it.",
         ),
-        "step": Param(None, type=["integer", "null"], title="Step", description="Empty: the last number in the name."),
+        "step": Param(
+            None,
+            type=["integer", "null"],
+            minimum=0,
+            maximum=2**53 - 1,
+            title="Step",
+            description="Empty: the last number in the name.",
+        ),
     }
     question = {
         "suite": Param(

@@ -31,6 +31,24 @@ def test_what_is_no_step_is_left_out(tmp_path: Path, save_single: Callable[..., 
     assert [landing.step for landing in list_landings(_run(tmp_path))] == [8]
 
 
+def test_a_number_that_is_no_step_holds_up_no_other(
+    tmp_path: Path, save_single: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("step-20261130221530123456", "step-8"):
+        save_single(tmp_path / name)
+    assert [landing.step for landing in list_landings(_run(tmp_path))] == [8]
+    assert "step-20261130221530123456 is left out" in caplog.text
+
+
+@pytest.mark.parametrize("pattern", ["^step-(?P<step>.+)$", "^step-x(?P<step>[0-9]+)?$"])
+def test_a_pattern_that_finds_no_number_is_the_users_to_mend(
+    tmp_path: Path, save_single: Callable[..., Path], pattern: str
+) -> None:
+    save_single(tmp_path / "step-x")
+    with pytest.raises(UserError, match="must match digits"):
+        list_landings(_run(tmp_path, pattern=pattern))
+
+
 def test_links_are_never_identity(tmp_path: Path, save_single: Callable[..., Path]) -> None:
     root = tmp_path / "run"
     save_single(root / "step-1")
