@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +62,22 @@ def test_no_pod_starts_before_a_release_is_approved(flows: dict[str, DAG]) -> No
     for group in ("logprob", "generation"):
         assert "approve" in flows["release"].get_task(f"{group}.run_shard").get_flat_relative_ids(upstream=True)
     assert "plan" in flows["release"].get_task("approve").upstream_task_ids
+
+
+def test_a_rejected_release_computes_and_publishes_nothing(flows: dict[str, DAG]) -> None:
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    approve = flows["release"].get_task("approve")
+    answer = {
+        "chosen_options": ["Reject"],
+        "params_input": {},
+        "responded_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "responded_by_user": {"id": "1", "name": "admin"},
+    }
+    instance = SimpleNamespace(map_index=-1, xcom_push=lambda **_: None)
+    with pytest.raises(DownstreamTasksSkipped) as skipped:
+        approve.execute_complete({"task": approve, "ti": instance}, answer)
+    assert set(skipped.value.tasks) == set(WORDS) - {"gate", "resolve", "plan"}
 
 
 @pytest.mark.parametrize("tier", TIERS)
