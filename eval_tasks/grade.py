@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from eval_tasks.errors import DataError, InfraError
+from eval_tasks.errors import CheckpointGoneError, DataError, InfraError
 from eval_tasks.records import BenchmarkVersion, Item, Plan, Response, Run, Score
 from eval_tasks.scoring import check_scorer, score
 from eval_tasks.store import Store
@@ -24,9 +24,10 @@ class GradeReport:
 def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | None = None) -> GradeReport:
     """Close the run's responses and score every row under its benchmark's scorer version.
 
-    Raises InfraError when planned batches have no result (the run becomes ``incomplete``), UserError when a benchmark
-    was registered with another scorer than this release has (the rows are kept), DataError when a benchmark's rows are
-    not the planned ones. Grading again gives the same score sets and is a no-op.
+    Raises InfraError when planned batches have no result (the run becomes ``incomplete``), CheckpointGoneError when
+    none will come any more, UserError when a benchmark was registered with another scorer than this release has (the rows
+    are kept), DataError when a benchmark's rows are not the planned ones. Grading again gives the same score sets and
+    is a no-op.
     """
     run = store.catalog.run(run_id)
     plan = store.plan(run.plan_blob or "")
@@ -61,6 +62,8 @@ def close_run(store: Store, run: Run, plan: Plan) -> None:
     closed = store.responses.is_closed(run.run_id)
     results = store.queue.results(run.run_id)
     if not closed and len(results) < plan.n_batches:
+        if run.status == "gone":
+            raise CheckpointGoneError(f"run {run.run_id} ended before all its rows were there: {run.reason}")
         done = set(results)
         lost = sorted({b.shard for b in store.blobs.get_batches(plan.batches_blob) if b.batch not in done})
         shards = ", ".join(map(str, lost[:10])) + (" ..." if len(lost) > 10 else "")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
 from eval_tasks.environment import describe_environment, harness_version
-from eval_tasks.errors import DataError, InfraError, UserError
+from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.prompts import PromptBuilder
 from eval_tasks.records import Item, Plan, PlannedBatch, Response
 from eval_tasks.settings import Limits
@@ -84,7 +84,8 @@ def run_shard(
     fingerprint = _pin_environment(store, plan)
     store.catalog.record_shard(plan.run_id, shard, status="running", env_fingerprint=fingerprint, node=node)
     worker = _Worker(store, plan, batches, cache_dir)
-    n_computed = _drain(store, plan, batches, worker, owner=owner, limits=limits, stop=stop, progress=progress)
+    with _failure_recorded(store, plan, shard, fingerprint=fingerprint, node=node):
+        n_computed = _drain(store, plan, batches, worker, owner=owner, limits=limits, stop=stop, progress=progress)
     report = ShardReport(
         run_id=plan.run_id,
         shard=shard,
@@ -128,9 +129,27 @@ def _pin_environment(store: Store, plan: Plan) -> str:
     fingerprint = environment.env_fingerprint
     store.catalog.save_environment(environment)
     run = store.catalog.pin_environment(plan.run_id, fingerprint)
-    if run.status in ("planned", "incomplete"):
+    if run.status in ("planned", "incomplete", "gone"):
         store.catalog.update_run(plan.run_id, status="running", reason="")
     return fingerprint
+
+
+@contextmanager
+def _failure_recorded(store: Store, plan: Plan, shard: int, *, fingerprint: str, node: str) -> Iterator[None]:
+    """Say in the catalog why a shard ended, and that its run is gone when its checkpoint is."""
+    try:
+        yield
+    except EvalError as error:
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            store.catalog.record_shard(
+                plan.run_id, shard, status="failed", env_fingerprint=fingerprint, node=node, reason=reason
+            )
+            if isinstance(error, CheckpointGoneError):
+                store.catalog.update_run(plan.run_id, status="gone", reason=str(error))
+        except InfraError as unrecorded:
+            _log.warning("why shard %d of run %s failed was not recorded: %s", shard, plan.run_id, unrecorded)
+        raise
 
 
 def _drain(

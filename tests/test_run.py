@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Collection
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from eval_tasks import run as run_module
 from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
+from eval_tasks.grade import grade
 from eval_tasks.records import Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, run_shard
 from eval_tasks.settings import Limits, Settings
@@ -225,14 +227,25 @@ def test_an_unknown_shard_names_those_there_are(store: Store, made: Plan, tmp_pa
         run_shard(store, plan_uri=uri_of(store, made), shard=99, owner="a", cache_dir=tmp_path / "cache")
 
 
-def test_a_checkpoint_that_vanishes_gives_no_rows(store: Store, tmp_path: Path) -> None:
+def test_a_checkpoint_that_vanishes_ends_its_run_as_gone_until_it_is_found_elsewhere(
+    store: Store, tmp_path: Path
+) -> None:
     register(store, tmp_path / "benchmarks")
     folder = write_checkpoint(tmp_path / "step-7")
+    shutil.copytree(folder, tmp_path / "copy-7")
     made = planned(store, folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointGoneError):
         run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="a", cache_dir=tmp_path / "cache")
     assert store.queue.results(made.run_id) == {}
+    shard = store.catalog.shards(made.run_id)[0]
+    assert shard.status == "failed" and shard.reason.startswith("CheckpointGoneError: ")
+    with pytest.raises(CheckpointGoneError, match=r"ended before all its rows were there: .*model\.safetensors"):
+        grade(store, run_id=made.run_id)
+    assert store.catalog.run(made.run_id).status == "gone"
+    run_all(store, planned(store, tmp_path / "copy-7"), tmp_path)
+    grade(store, run_id=made.run_id)
+    assert store.catalog.run(made.run_id).status == "closed"
 
 
 def test_weights_overwritten_after_planning_are_noticed(store: Store, tmp_path: Path) -> None:
