@@ -25,9 +25,9 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     """Close the run's responses and score every row under its benchmark's scorer version.
 
     Raises InfraError when planned batches have no result (the run becomes ``incomplete``), CheckpointGoneError when
-    none will come any more, UserError when a benchmark was registered with another scorer than this release has (the rows
-    are kept), DataError when a benchmark's rows are not the planned ones. Grading again gives the same score sets and
-    is a no-op.
+    none will come any more, UserError when a benchmark was registered with another scorer than this release has (the
+    rows are kept), DataError when a benchmark's rows are not the planned ones. Grading again gives the same score sets
+    and is a no-op.
     """
     run = store.catalog.run(run_id)
     plan = store.plan(run.plan_blob or "")
