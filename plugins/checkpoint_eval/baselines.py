@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BASELINE_POLICIES = ("none", "previous", "first")
 
 
-def baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple[str, str, str, int | None, bool]]:
+def baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple[str, str, str, int | None, str]]:
     """The baseline as (role, uri, training run, step, awaited): a folder, or what the ledger has at a lower step.
 
     ``previous`` and ``first`` are the nearest and the earliest landing below the candidate's step that was dispatched:
@@ -22,11 +22,11 @@ def baseline_arm(store: Store, params: dict[str, Any], tier: str) -> list[tuple[
     """
     baseline, training_run = params.get("baseline") or "none", params["training_run"]
     if "/" in baseline:
-        return [("baseline", baseline, f"{training_run}-baseline", None, False)]
+        return [("baseline", baseline, f"{training_run}-baseline", None, "")]
     row = _landing(store, params)
     if row is None:
         return []
-    awaited = any(dag_run.startswith(f"{tier}__") for dag_run in row.dag_runs)
+    awaited = next((dag_run for dag_run in row.dag_runs if dag_run.startswith(f"{tier}__")), "")
     return [("baseline", row.landing.uri, training_run, row.landing.step, awaited)]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Asset, Param, PokeReturnValue, TaskGroup, chain, get_current_context, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError
 
 from checkpoint_eval import steps
 from checkpoint_eval.pods import shard_pods
@@ -29,6 +29,8 @@ OWNER = "checkpoint-eval"
 
 # Others may schedule on this; nothing here depends on it.
 EVALUATIONS = Asset(name="checkpoint_eval_evaluations", uri="checkpoint-eval://evaluations")
+
+TRIES_WHILE_QUEUED = 30  # ten minutes of `compare`
 
 POOLS = {"logprob": "logprob_pods", "generation": "generation_pods"}
 
@@ -178,12 +180,25 @@ def guard(run_ids: list[str]) -> list[str]:
     return steps.guard(run_ids)
 
 
-@_step(retries=40, retry_exponential_backoff=False)
-def compare(planned: list[steps.PlannedRun]) -> str:
-    """Paired comparison of the candidate with its baseline, under the registered rule; waits for it by retrying."""
+@_step(retries=1080, retry_delay=timedelta(seconds=20), retry_exponential_backoff=False)
+def compare(planned: list[steps.PlannedRun], tier: str) -> str:
+    """Paired comparison with the baseline, under the registered rule; waits, by retrying, while that is evaluated."""
     instance = get_current_context()["ti"]
+    awaited = next((run["awaited"] for run in planned if run["role"] == "baseline"), "")
+    last_try = instance.try_number > instance.max_tries or not _may_come(instance, f"evaluate_{tier}", awaited)
     # An XCom of None is none, and asking for it is logged as an error: no comparison is an empty id.
-    return steps.compare(_params(), planned, last_try=instance.try_number > instance.max_tries) or ""
+    return steps.compare(_params(), planned, last_try=last_try) or ""
+
+
+def _may_come(instance: Any, dag_id: str, run_id: str) -> bool:
+    """Whether that DAG run may still evaluate the baseline. One that is queued may be behind this one: not for long."""
+    if not run_id:
+        return False
+    try:
+        state: str = instance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
+    except AirflowRuntimeError:  # it was deleted
+        return False
+    return state == "running" or (state == "queued" and instance.try_number <= TRIES_WHILE_QUEUED)
 
 
 @_step(outlets=[EVALUATIONS])
@@ -238,7 +253,7 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         planned = plan(arms)
         groups = [_pod_group(planned, group, tier) for group in POOLS]
         run_ids = grade(planned)
-        comparison_id = compare(planned)
+        comparison_id = compare(planned, tier)
         approval = [_approval()] if tier == "release" else []
         guarded = guard(join_contamination(aggregate(run_ids)))
         chain(gate(), arms, planned, *approval, groups, run_ids)

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class Arm(TypedDict):
     """One checkpoint of an evaluation. `role`: candidate, seed (same recipe, other training seed) or baseline.
 
-    `awaited`: another DAG run of this tier evaluates it, so that this one only waits for it.
+    `awaited`: the DAG run of this tier that evaluates it, so that this one only waits for it; empty for none.
     """
 
     role: str
@@ -32,7 +32,7 @@ class Arm(TypedDict):
     checkpoint_uri: str
     training_run: str
     step: int
-    awaited: bool
+    awaited: str
 
 
 class PlannedRun(TypedDict):
@@ -41,7 +41,7 @@ class PlannedRun(TypedDict):
     role: str
     run_id: str
     plan_uri: str
-    awaited: bool
+    awaited: str
 
 
 def _now() -> str:
@@ -81,9 +81,9 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
 
     store = _store()
     _check_question(store, params)
-    wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"), False)]
+    wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"), "")]
     wanted += [
-        ("seed", uri, f"{params['training_run']}-seed-{n}", None, False)
+        ("seed", uri, f"{params['training_run']}-seed-{n}", None, "")
         for n, uri in enumerate(params.get("seeds") or (), 1)
     ]
     wanted += baseline_arm(store, params, tier)
@@ -267,7 +267,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
     """Compare the candidate with its baseline; the comparison id, or None without a baseline.
 
     A baseline that another DAG run still evaluates is an InfraError, so that the task is tried again; on the `last_try`
-    the candidate goes on without a comparison: one checkpoint never holds up another.
+    (it has ended without a result, say) the candidate goes on without: no checkpoint holds up another for good.
     """
     from eval_tasks.compare import compare as library_compare
     from eval_tasks.errors import InfraError

@@ -80,6 +80,34 @@ def test_a_rejected_release_computes_and_publishes_nothing(flows: dict[str, DAG]
     assert set(skipped.value.tasks) == set(WORDS) - {"gate", "resolve", "plan"}
 
 
+@pytest.mark.parametrize(
+    ("state", "try_number", "waits"),
+    [
+        ("running", 1, True),
+        ("running", 1000, True),
+        ("queued", 1, True),
+        ("queued", 31, False),
+        ("failed", 1, False),
+        ("success", 1, False),
+    ],
+)
+def test_a_baseline_is_waited_for_as_long_as_it_is_evaluated(
+    airflow_home: Any, state: str, try_number: int, waits: bool
+) -> None:
+    from checkpoint_eval.flow import _may_come
+
+    asked = []
+
+    def get_dagrun_state(**which: str) -> str:
+        asked.append(which)
+        return state
+
+    instance = SimpleNamespace(get_dagrun_state=get_dagrun_state, try_number=try_number)
+    assert _may_come(instance, "evaluate_health", "health__tiny__1__abc") == waits
+    assert asked == [{"dag_id": "evaluate_health", "run_id": "health__tiny__1__abc"}]
+    assert not _may_come(instance, "evaluate_health", "")
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_task_has_an_owner_and_says_what_it_does(flows: dict[str, DAG], tier: str) -> None:
     from checkpoint_eval.flow import OWNER, POOLS, TAGS

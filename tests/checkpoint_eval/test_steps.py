@@ -209,7 +209,7 @@ def test_a_baseline_that_another_dag_run_evaluates_is_awaited_and_never_holds_up
     dispatched(store, root, "step-10")
     given = params(root, "step-20", baseline="previous", step=20)
     planned = evaluated(store, given)
-    assert [run["awaited"] for run in planned] == [False, True]
+    assert [run["awaited"] for run in planned] == ["", "health__tiny__10__x"]
     assert {pod["labels"]["checkpoint-eval/run"] for pod in steps.pods(planned, "logprob", "health")} == set()
     assert list(steps.publish(given, planned, None)) == ["candidate"]
     with pytest.raises(InfraError, match=r"step 10\) is planned, not evaluated yet"):
@@ -224,7 +224,7 @@ def test_a_first_checkpoint_that_this_tier_did_not_evaluate_is_a_further_arm(sto
     dispatched(store, root, "step-10", "step-20")
     given = params(root, "step-30", baseline="first", step=30)
     planned = steps.plan(given, steps.resolve(given, "selection"))
-    assert [(run["role"], run["awaited"]) for run in planned] == [("candidate", False), ("baseline", False)]
+    assert [(run["role"], run["awaited"]) for run in planned] == [("candidate", ""), ("baseline", "")]
     wanted = steps.pods(planned, "logprob", "selection")
     assert {pod["labels"]["checkpoint-eval/run"] for pod in wanted} == {run["run_id"] for run in planned}
     assert store.catalog.run(planned[1]["run_id"]).training_run == "tiny"
