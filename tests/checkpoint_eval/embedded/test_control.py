@@ -177,3 +177,20 @@ def test_the_flows_pools_are_made_here_and_named_for_a_cluster(airflow_home: Pat
     assert set(control.POOLS) == set(POOLS.values())
     assert all(pool["include_deferred"] for pool in control.POOLS.values())
     assert not [name for name in control.POOLS if f"airflow pools set {name}" not in cluster]
+
+
+def test_a_callers_airflow_is_not_this_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its database would be migrated otherwise."""
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://production/airflow")
+    monkeypatch.setenv("AIRFLOW_CONFIG", "/etc/production.cfg")
+    monkeypatch.setenv("AIRFLOW_HOME", "/srv/production")
+    seen: dict[str, str] = {}
+
+    def migrate(_home: Home, environment: dict[str, str]) -> None:
+        seen.update(environment)
+        raise EmbeddedError("enough")
+
+    monkeypatch.setattr(control, "_migrate", migrate)
+    with pytest.raises(EmbeddedError, match="enough"):
+        control.up(home.root)
+    assert not [name for name, value in seen.items() if "production" in value]
