@@ -26,8 +26,14 @@ from checkpoint_eval.embedded.home import MARK, REPOSITORY, EmbeddedError, Home
 from checkpoint_eval.local_pods.launch import MARK as POD_MARK
 
 PROGRAMS = ("pods", "api-server", "scheduler", "dag-processor", "triggerer")
+# Deferred tasks are not counted: the pod API queues pods until there is room. Were they counted, a task whose pod has
+# ended would wait for a slot behind pods that have yet to start (ten minutes were seen), and its run with it.
 POOLS = {
-    name: {"slots": 2, "description": "pods of this kind at a time, deferred ones included", "include_deferred": True}
+    name: {
+        "slots": 16,
+        "description": "tasks of this kind of pod at a time, deferred ones apart",
+        "include_deferred": False,
+    }
     for name in ("logprob_pods", "generation_pods")
 }
 # What pods are told of the caller's environment: what a cluster's worker Secret holds, and how Python is set up.
@@ -132,14 +138,16 @@ def _end_leftovers(home: Home, session: int, *, pods: bool = False, grace_second
         try:
             marked = _mark(process.pid, MARK) == str(home.root) or (ours and os.getsid(process.pid) == session)
             pod = pods and Path(_mark(process.pid, POD_MARK)).is_relative_to(home.kubeconfig.parent)
-            if marked or pod:
+            if (marked or pod) and process.status() != psutil.STATUS_ZOMBIE:
                 process.terminate()
                 left.append(process)
         except (psutil.Error, OSError):
             continue
-    for process in psutil.wait_procs(left, timeout=grace_seconds)[1]:
+    stubborn = psutil.wait_procs(left, timeout=grace_seconds)[1]
+    for process in stubborn:
         with suppress(psutil.Error):
             process.kill()
+    psutil.wait_procs(stubborn, timeout=grace_seconds)
     return bool(left)
 
 

@@ -175,7 +175,7 @@ def test_the_flows_pools_are_made_here_and_named_for_a_cluster(airflow_home: Pat
 
     cluster = (Path(__file__).parents[3] / "docs" / "cluster.md").read_text("utf-8")
     assert set(control.POOLS) == set(POOLS.values())
-    assert all(pool["include_deferred"] for pool in control.POOLS.values())
+    assert not any(pool["include_deferred"] for pool in control.POOLS.values())
     assert not [name for name in control.POOLS if f"airflow pools set {name}" not in cluster]
 
 
