@@ -62,7 +62,7 @@ class Installation:
         return sum(state == "success" for state in self.airflow.dag_runs(dag_id).values()) >= n
 
 
-def start(home: Path, *, standalone: bool, max_tokens: int = 6) -> Installation:
+def start(home: Path, *, standalone: bool, every: int = 2, max_tokens: int = 6) -> Installation:
     """Register a small suite and a rule, write the configuration, start everything."""
     home.mkdir(parents=True)
     store = open_store(Settings(home=home))
@@ -75,7 +75,7 @@ def start(home: Path, *, standalone: bool, max_tokens: int = 6) -> Installation:
         "uri": str(home / "checkpoints"),
         "quiet_seconds": 1,
         "health": {"suite": "colours-all", "baseline": "previous"},
-        "selection": {"suite": "colours-all", "every": 2, "baseline": "first", "rule": "ship-it"},
+        "selection": {"suite": "colours-all", "every": every, "baseline": "first", "rule": "ship-it"},
     }
     config = {
         "training_runs": [training_run],
@@ -119,7 +119,7 @@ def supervised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installatio
     """Airflow's components one by one, each brought back when it dies; outputs long enough to interrupt."""
     home = tmp_path_factory.mktemp("supervised") / "home"
     try:
-        installation = start(home, standalone=False, max_tokens=150)
+        installation = start(home, standalone=False, every=1, max_tokens=150)
         yield installation
         installation.store.close()
     finally:

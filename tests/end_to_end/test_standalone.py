@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def test_landed_checkpoints_are_evaluated_in_step_order_and_end_in_a_verdict(
 
 
 def test_the_same_weights_at_another_step_are_indistinguishable(standalone: Installation, checkpoint: Path) -> None:
-    standalone.land(11, checkpoint)
+    for step in (11, 12):
+        standalone.land(step, checkpoint)
     standalone.wait(lambda: standalone.finished("evaluate_selection", 2), "a second selection evaluation", 600)
     comparisons = standalone.store.catalog.comparisons()
     assert comparisons
@@ -51,8 +53,9 @@ def test_a_broken_checkpoint_raises_one_alert_and_holds_up_nobody(standalone: In
 
 
 def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation, checkpoint: Path) -> None:
-    candidate = standalone.land(30, checkpoint)
-    baseline = standalone.home / "checkpoints" / "step-9"
+    candidate, baseline = (standalone.home / "release" / name for name in ("candidate-7", "baseline-5"))
+    for folder in (candidate, baseline):
+        shutil.copytree(checkpoint, folder)
     conf = {
         "checkpoint_uri": str(candidate),
         "training_run": "tiny-release",
