@@ -65,7 +65,8 @@ def _runs_of(dag_id: str) -> dict[str, dict]:
 
     with create_session() as session:
         runs = session.scalars(select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id)).all()
-        return {run.run_id: dict(run.conf) for run in runs}
+        # The database is the session's: other tests have runs of these DAGs too.
+        return {run.run_id: dict(run.conf) for run in runs if "__tiny__" in run.run_id}
 
 
 def _states(run: DagRun) -> dict[str, set[str]]:
@@ -95,14 +96,15 @@ def test_it_has_an_owner_tags_of_the_closed_set_and_a_runbook(watch_dag: DAG) ->
         assert f"`{task_id}`" in watch_dag.doc_md
 
 
-def test_landings_are_dispatched_in_order_and_recorded(
+def test_landings_are_dispatched_once_and_recorded(
     watch_dag: DAG, landed: Path, run_dag: Callable[..., DagRun]
 ) -> None:
     run = run_dag(watch_dag)
     assert run.state == "success"
     assert _states(run) == {task_id: {"success"} for task_id in watch_dag.task_ids}
     health, selection = _runs_of("evaluate_health"), _runs_of("evaluate_selection")
-    assert [run_id.rsplit("__", 1)[0] for run_id in health] == ["health__tiny__9", "health__tiny__10"]
+    # `dag.test()` takes mapped tasks in any order; the scheduler takes them by index, which is step order.
+    assert {run_id.rsplit("__", 1)[0] for run_id in health} == {"health__tiny__9", "health__tiny__10"}
     (conf,) = selection.values()
     assert (conf["step"], conf["suite"], conf["baseline"]) == (10, "selection", "first")
     assert conf["checkpoint_uri"] == str(landed / "step-10")
