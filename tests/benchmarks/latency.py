@@ -8,6 +8,7 @@ median latency without the quiet period, and the medians of its parts.
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import tempfile
 import time
@@ -37,7 +38,10 @@ def main() -> None:
             installation = start(home, standalone=False)
             _only_health(home)
             api = client.CoreV1Api(config.new_client_from_config(str(home / "pods" / "kubeconfig")))
-            measured = [_one(installation, api, source, step) for step in range(1, N_CHECKPOINTS + 1)]
+            measured = [
+                _one(installation, api, _another(source, Path(folder), step), step)
+                for step in range(1, N_CHECKPOINTS + 1)
+            ]
         finally:
             down(home)
     first, *warm = measured
@@ -63,6 +67,15 @@ def _only_health(home: Path) -> None:
     document = yaml.safe_load(path.read_text("utf-8"))
     document["training_runs"][0]["selection"] = None
     path.write_text(yaml.safe_dump(document), "utf-8")
+
+
+def _another(source: Path, folder: Path, step: int) -> Path:
+    """A copy with one weight changed: the same content would be the same run, with nothing left for a pod to do."""
+    copy = Path(shutil.copytree(source, folder / f"source-{step}"))
+    data = bytearray((copy / "model.safetensors").read_bytes())
+    data[-4] ^= step
+    (copy / "model.safetensors").write_bytes(bytes(data))
+    return copy
 
 
 def _one(installation: Installation, api: client.CoreV1Api, source: Path, step: int) -> dict[str, float]:
