@@ -15,16 +15,16 @@ from eval_tasks.register import register_benchmark, register_suite
 from eval_tasks.resolve import resolve
 from eval_tasks.settings import EnvironmentSpec, Limits
 from eval_tasks.store import Store
-from tests.parity.tiny_model import write_model
+from tests.parity.tiny_model import SEED, write_model
 
 NOW = "2026-01-01T00:00:00+00:00"
 N_CHOICE, N_TEXT, N_GENERATED = 70, 40, 36
 WORDS = ["red", "blue", "green", "gold", "grey", "pink", "teal", "plum", "rust", "sand"]
 
 
-def write_checkpoint(folder: Path) -> Path:
-    """A random-weight Llama with a byte tokenizer."""
-    return write_model(folder)
+def write_checkpoint(folder: Path, seed: int = SEED) -> Path:
+    """A random-weight Llama with a byte tokenizer; another `seed` is another checkpoint."""
+    return write_model(folder, seed)
 
 
 def write_suite(folder: Path, *, max_tokens: int = 6, **changes: Any) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.conftest import TRAINING_RUN, Installation
+from tests.planned import write_checkpoint
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -52,10 +52,10 @@ def test_a_broken_checkpoint_raises_one_alert_and_holds_up_nobody(standalone: In
     assert "pointer" in alerts[0].title + alerts[0].body
 
 
-def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation, checkpoint: Path) -> None:
-    candidate, baseline = (standalone.home / "release" / name for name in ("candidate-7", "baseline-5"))
-    for folder in (candidate, baseline):
-        shutil.copytree(checkpoint, folder)
+def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation) -> None:
+    # Weights of their own: those of the training run were evaluated before, and the same content is the same run.
+    candidate = write_checkpoint(standalone.home / "release" / "candidate-7", seed=7)
+    baseline = write_checkpoint(standalone.home / "release" / "baseline-5", seed=5)
     conf = {
         "checkpoint_uri": str(candidate),
         "training_run": "tiny-release",

@@ -19,8 +19,8 @@ LETTERS = ("A", "B", "C", "D")
 SEED = 20_240_907
 
 
-def write_model(folder: Path) -> Path:
-    """Write config, weights and tokenizer into `folder` and give it back."""
+def write_model(folder: Path, seed: int = SEED) -> Path:
+    """Write config, weights drawn from `seed`, and tokenizer into `folder`, and give it back."""
     folder.mkdir(parents=True, exist_ok=True)
     n_tokens = _write_tokenizer(folder)
     config = {
@@ -46,12 +46,12 @@ def write_model(folder: Path) -> Path:
         "torch_dtype": "float32",
     }
     (folder / "config.json").write_text(json.dumps(config, indent=1), "utf-8")
-    save_file(_weights(n_tokens), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(_weights(n_tokens, seed), folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
-def _weights(n_tokens: int) -> dict[str, np.ndarray]:
-    draw = np.random.Generator(np.random.PCG64(SEED))
+def _weights(n_tokens: int, seed: int) -> dict[str, np.ndarray]:
+    draw = np.random.Generator(np.random.PCG64(seed))
     kv_width = HIDDEN // HEADS * KV_HEADS
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (n_tokens, HIDDEN)}
     for layer in range(LAYERS):
