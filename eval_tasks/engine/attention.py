@@ -1,13 +1,15 @@
-"""Queries, keys and values of one layer in, attention out, in calls whose shape is a function of the item alone.
+"""Queries, keys and values of one layer in, attention out, in products whose shape is a function of a position alone.
 
-Query tile i (64 rows) sees the keys of positions [0, 64 (i + 1)) in one call of one sequence. A decoded row sees the
-whole tiles up to its own. transformers finds this by name (`ATTENTION`) and makes no mask for a name it has none for;
-what to attend to travels with the forward as the keyword argument `tiles`. Knows no tokens.
+Query tile i (TILE positions) sees the keys of positions [0, TILE (i + 1)) in products of one fixed shape, however many
+of its rows are asked for; a decoded row sees the keys up to its own. transformers finds this by name (`ATTENTION`) and
+makes no mask for a name it has none for; what to attend to travels with the forward as the keyword argument `attend`.
+Knows no tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,11 +21,20 @@ if TYPE_CHECKING:
 ATTENTION = "checkpoint_eval_tile"
 
 
-class Attend(Protocol):
-    """One forward's attention. q is (rows, heads, positions, width), k and v have the key-value heads."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a layer attends. `window`: positions seen, the own one included, None for all. `softcap`: bound of scores."""
 
-    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
-        """The attended values, shaped as q."""
+    scale: float
+    window: int | None = None
+    softcap: float | None = None
+
+
+class Attend(Protocol):
+    """One forward's attention. q is (heads, rows, width), k and v are (key-value heads, rows, width)."""
+
+    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
+        """The attended values, (rows, heads, width)."""
 
 
 def register() -> None:
@@ -41,130 +52,181 @@ def _attention_forward(
     attention_mask: torch.Tensor | None,
     *,
     scaling: float,
-    tiles: Attend,
+    attend: Attend,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
     if attention_mask is not None:
         raise ValueError(
             "tile attention was given a mask: this version of transformers calls it otherwise than expected"
         )
-    return tiles(module.layer_idx, query, key, value, scaling).transpose(1, 2), None
-
-
-class CausalMask:
-    """The additive causal masks of all tiles, as views of one buffer that grows with the longest sequence seen."""
-
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        import torch
-
-        tile = torch.full((TILE, TILE), float("-inf"), dtype=dtype, device=device)
-        self._last = tile.triu(1)
-        self._columns = 0
-        self._by_repeats: dict[int, torch.Tensor] = {}
-
-    def of_tile(self, tile: int, repeats: int) -> torch.Tensor:
-        """(repeats * 64, 64 (tile + 1)): what the rows of a query tile may not see, once per query head of a group."""
-        end = (tile + 1) * TILE
-        if end > self._columns:
-            self._columns = max(2 * self._columns, end)
-            self._by_repeats.clear()
-        if repeats not in self._by_repeats:
-            mask = self._last.new_zeros(TILE, self._columns)
-            mask[:, -TILE:] = self._last
-            self._by_repeats[repeats] = mask.repeat(repeats, 1)
-        return self._by_repeats[repeats][:, self._columns - end :]
-
-    def of_position(self, position: int, repeats: int) -> torch.Tensor:
-        """(repeats, whole tiles up to `position`): what a decoded row may not see."""
-        row = position % TILE
-        return self.of_tile(position // TILE, 1)[row : row + 1].expand(repeats, -1)
+    form = Form(scaling, sliding_window, softcap)
+    return attend(module.layer_idx, query[0], key[0], value[0], form)[None], None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One sequence's new tiles within a packed forward.
+    """Tokens of one sequence within a packed forward: rows [row, row + n) at positions from `start` on.
 
-    `past`: keys and values of the tiles before them, each (layers, 2, heads, 64, width). `keep`: where keys and values
-    of past and new tiles are to be kept, (layers, 2, heads, positions, width), None for nowhere.
+    `cache` (layers, 2, key-value heads, positions, width) has the keys and values before `start` by the time this
+    span's turn comes: from earlier forwards, or from spans before it in this one. Spans may share a cache: each takes its turn
+    in every layer, and may write over what an earlier one has left. `keep`: a cache of the same form that is to have
+    all of this sequence in the end.
     """
 
-    first: int
-    n_tiles: int
-    past: tuple[torch.Tensor, ...] = ()
+    row: int
+    n: int
+    start: int
+    cache: torch.Tensor
     keep: torch.Tensor | None = None
 
+    @property
+    def end(self) -> int:
+        """Positions that are known once this span is read."""
+        return self.start + self.n
 
-class PrefillAttention:
-    """Attention of packed tiles: row r of the forward is one tile of one span."""
+    @property
+    def tiles(self) -> range:
+        """The query tiles it has rows in."""
+        return range(self.start // TILE, -(-self.end // TILE))
 
-    def __init__(self, spans: Sequence[Span], mask: CausalMask) -> None:
+
+class PackedAttention:
+    """Attention of the spans of a packed forward. Rows that belong to no span come out as zeros."""
+
+    def __init__(self, spans: Sequence[Span], n_rows: int, device: torch.device) -> None:
+        import torch
+
         self._spans = spans
-        self._mask = mask
+        self._masks: dict[tuple[int, int | None], torch.Tensor | None] = {}
+        # Where each row goes in the list of all tiles of all spans, and which row each place of a tile is filled with:
+        # its own, or any row of the span where it has none.
+        places = [0] * n_rows
+        filled: list[int] = []
+        for span in spans:
+            first = len(filled) + span.start % TILE
+            for i in range(span.n):
+                places[span.row + i] = first + i
+            offset = span.tiles.start * TILE - span.start
+            filled += [span.row + min(max(offset + i, 0), span.n - 1) for i in range(len(span.tiles) * TILE)]
+        self._owned = spans[-1].row + spans[-1].n
+        self._places = torch.tensor(places[: self._owned], device=device)
+        self._filled = torch.tensor(filled, device=device)
 
-    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
         """See Attend."""
-        rows, heads, _, width = q.shape
-        groups = k.shape[1]
+        heads, n_rows, width = q.shape
+        groups = k.shape[0]
         repeats = heads // groups
-        # The query heads of a group become rows of one call: their keys are then read once, and never copied.
-        q = q.reshape(rows, groups, repeats * TILE, width)
-        out = q.new_empty(q.shape)
-        for span in self._spans:
-            keys, values = _gather(span, layer, k, v)
-            for j in range(span.n_tiles):
-                row = span.first + j
-                tile = len(span.past) + j
-                end = (tile + 1) * TILE
-                out[row] = _attend(q[row], keys[:, :end], values[:, :end], self._mask.of_tile(tile, repeats), scale)
-        return out.view(rows, heads, TILE, width)
+        # The query heads of a group become rows of one product: their keys are read once and never copied.
+        tiled = (q.transpose(0, 1) * form.scale).index_select(0, self._filled)
+        tiled = tiled.view(-1, TILE, groups, repeats, width).permute(0, 2, 3, 1, 4)
+        tiled = tiled.reshape(-1, groups, repeats * TILE, width).to(self._spans[0].cache.dtype)
+        out = tiled.new_empty(tiled.shape)
+        tile = 0
+        with _one_thread():
+            for span in self._spans:
+                keys, values = _write(span, layer, k, v)
+                for i in span.tiles:
+                    first = _first_key(i, form.window)
+                    self._attend(tiled[tile], keys, values, slice(first, (i + 1) * TILE), form, out[tile])
+                    tile += 1
+        out = out.view(-1, groups, repeats, TILE, width).permute(0, 3, 1, 2, 4).reshape(-1, heads, width)
+        attended = q.new_zeros(n_rows, heads, width)
+        attended[: self._owned] = out.index_select(0, self._places).to(q.dtype)
+        return attended
+
+    def _attend(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: slice, form: Form, out: torch.Tensor
+    ) -> None:
+        """softmax(q k' + mask) v for one tile of one sequence."""
+        import torch
+
+        scores = torch.bmm(q, k[:, seen].transpose(1, 2))
+        if form.softcap is not None:
+            scores.div_(form.softcap).tanh_().mul_(form.softcap)
+        mask = self._mask(scores.shape[2], form.window, scores)
+        by_row = scores.view(scores.shape[0], -1, TILE, scores.shape[2])
+        by_row[..., -mask.shape[1] :] += mask
+        torch.bmm(scores.softmax(dim=-1), v[:, seen], out=out)
+
+    def _mask(self, n_keys: int, window: int | None, like: torch.Tensor) -> torch.Tensor:
+        """(TILE, the last keys that some row may not see): 0 where it may, -inf where not."""
+        import torch
+
+        known = self._masks.get((n_keys, window))
+        if known is None:
+            n = TILE if window is None else n_keys
+            row = torch.arange(TILE, device=like.device)[:, None] + n - TILE
+            key = torch.arange(n, device=like.device)[None]
+            hidden = key > row
+            if window is not None:
+                hidden |= key <= row - window
+            known = like.new_zeros(TILE, n).masked_fill_(hidden, float("-inf"))
+            self._masks[n_keys, window] = known
+        return known
 
 
 class DecodeAttention:
     """Attention of one new position per row; row r belongs to the r-th of `caches`, rows beyond are filler."""
 
-    def __init__(self, caches: Sequence[torch.Tensor], positions: Sequence[int], mask: CausalMask) -> None:
+    def __init__(self, caches: Sequence[torch.Tensor], positions: Sequence[int]) -> None:
         self._caches = caches
         self._positions = positions
-        self._mask = mask
 
-    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
         """See Attend."""
-        rows, heads, _, width = q.shape
-        groups = k.shape[1]
-        repeats = heads // groups
-        q = q.reshape(rows, groups, repeats, width)
-        out = q.new_zeros(q.shape)
-        for row, (cache, position) in enumerate(zip(self._caches, self._positions, strict=True)):
-            kept = cache[layer]
-            kept[0, :, position] = k[row, :, 0]
-            kept[1, :, position] = v[row, :, 0]
-            end = (position // TILE + 1) * TILE
-            out[row] = _attend(
-                q[row], kept[0, :, :end], kept[1, :, :end], self._mask.of_position(position, repeats), scale
-            )
-        return out.view(rows, heads, 1, width)
+        import torch
+
+        heads, n_rows, width = q.shape
+        groups = k.shape[0]
+        dtype = self._caches[0].dtype
+        by_row = (q.transpose(0, 1) * form.scale).to(dtype).reshape(n_rows, groups, heads // groups, width)
+        new = torch.stack((k, v)).to(dtype)
+        out = by_row.new_zeros(by_row.shape)
+        with _one_thread():
+            for row, (cache, position) in enumerate(zip(self._caches, self._positions, strict=True)):
+                kept = cache[layer]
+                kept[:, :, position] = new[:, :, row]
+                first = 0 if form.window is None else max(0, position + 1 - form.window)
+                keys, values = kept[:, :, first : position + 1]
+                scores = torch.bmm(by_row[row], keys.transpose(1, 2))
+                if form.softcap is not None:
+                    scores.div_(form.softcap).tanh_().mul_(form.softcap)
+                torch.bmm(scores.softmax(dim=-1), values, out=out[row])
+        return out.view(n_rows, heads, width).to(q.dtype)
 
 
-def _gather(span: Span, layer: int, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values of a span, past ones first, each (heads, positions, width)."""
-    new = slice(span.first, span.first + span.n_tiles)
-    start = len(span.past) * TILE
-    end = start + span.n_tiles * TILE
+def _first_key(tile: int, window: int | None) -> int:
+    """The first key that some row of a tile sees, down to a whole tile."""
+    return 0 if window is None else max(0, tile * TILE - window + 1) // TILE * TILE
+
+
+def _write(span: Span, layer: int, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Put a span's keys and values in its cache; the cache's keys and values up to the end of its last tile."""
+    kept = span.cache[layer]
+    rows = slice(span.row, span.row + span.n)
+    kept[0, :, span.start : span.end] = k[:, rows]
+    kept[1, :, span.start : span.end] = v[:, rows]
+    # What an earlier sequence has left here is masked, and a masked NaN would still be a NaN.
+    kept[:, :, span.end : span.tiles.stop * TILE] = 0
     if span.keep is not None:
-        kept = span.keep[layer]
-    elif span.past or span.n_tiles > 1:
-        kept = k.new_empty(2, k.shape[1], end, k.shape[3])
-    else:
-        return k[span.first], v[span.first]
-    for j, tile in enumerate(span.past):
-        kept[:, :, j * TILE : (j + 1) * TILE] = tile[layer]
-    for side, tensor in enumerate((k, v)):
-        kept[side, :, start:end].view(k.shape[1], span.n_tiles, TILE, k.shape[3]).copy_(tensor[new].transpose(0, 1))
+        span.keep[layer][:, :, : span.end] = kept[:, :, : span.end]
     return kept[0], kept[1]
 
 
-def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
-    """softmax(q k' scale + mask) v for one sequence, by the one kernel that is pinned for its device."""
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run torch's products on one thread: on two, MKL splits sums over keys between them."""
     import torch
 
-    return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask, scale=scale)[0]
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

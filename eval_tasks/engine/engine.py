@@ -19,7 +19,7 @@ from eval_tasks.engine.head import Head
 from eval_tasks.engine.likelihood import score
 from eval_tasks.engine.linears import pin_linears
 from eval_tasks.engine.loading import load_model
-from eval_tasks.engine.prefix import PrefixCache
+from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
 from eval_tasks.engine.validity import problem_of
 from eval_tasks.errors import UserError
@@ -52,7 +52,7 @@ class Engine:
         self.context = context
         self._body = body
         self._head = head
-        self.prefix = PrefixCache(body, tuning.prefix_cache_mb * _MEBIBYTE) if config.prefix == "shared" else None
+        self.paths = PrefixPaths(body, tuning.prefix_cache_mb * _MEBIBYTE, shared=config.prefix == "shared")
 
     def respond(self, requests: Sequence[Request]) -> list[Response]:
         """One response per request, in order; kinds may be mixed. What cannot run is ``invalid`` with a reason."""
@@ -70,15 +70,15 @@ class Engine:
             [requests[i] for i in scored],
             body=self._body,
             head=self._head,
-            prefix=self.prefix,
-            rows_per_forward=self.tuning.rows_per_forward,
+            paths=self.paths,
+            tokens_per_forward=self.tuning.tokens_per_forward,
         )
         responses.update(zip(scored, found, strict=True))
         generator = Generator(
             body=self._body,
             head=self._head,
             tokenizer=self.tokenizer,
-            prefix=self.prefix,
+            paths=self.paths,
             tuning=self.tuning,
             context=self.context,
         )
@@ -86,7 +86,7 @@ class Engine:
         return [responses[i] for i in range(len(requests))]
 
     def tuned(self, tuning: EngineTuning) -> Engine:
-        """The same loaded weights with other tuning values and an empty prefix cache."""
+        """The same loaded weights with other tuning values, and no prefix kept."""
         return self._with(self.config, tuning)
 
     def with_prefix(self, prefix: Literal["none", "shared"]) -> Engine:
@@ -129,7 +129,7 @@ def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None 
     base = model.base_model
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output
-    body = Body(base, base.config, widths=pin_linears(base), positions=positions)
+    body = Body(base, base.config, widths=pin_linears(base))
     return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
 
 

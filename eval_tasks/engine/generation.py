@@ -6,15 +6,15 @@ is one call per row over its own cache. Nothing of the checkpoint's generation_c
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from eval_tasks.engine.forward import Body, Part, n_tiles
+from eval_tasks.engine.forward import Body, Part, room_for
 from eval_tasks.engine.head import Head
-from eval_tasks.engine.prefix import PrefixCache, chain_of, shared_chains
-from eval_tasks.engine.runtime import TILE
+from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.stopping import Stopper
 from eval_tasks.records import EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer
@@ -22,16 +22,13 @@ from eval_tasks.tokenization import Tokenizer
 if TYPE_CHECKING:
     import torch
 
-    from eval_tasks.engine.prefix import Chain
-
 
 class _Slot:
     """One item that is being written."""
 
-    def __init__(self, index: int, request: Request, chain: Chain, tokenizer: Tokenizer, context: int) -> None:
+    def __init__(self, index: int, request: Request, tokenizer: Tokenizer, context: int) -> None:
         self.index = index
         self.request = request
-        self.chain = chain
         self.room = min(request.max_tokens, context - len(request.prompt_ids))
         self.stopper = Stopper(tokenizer, request.stops, self.room)
         self.logprobs: list[float] = []
@@ -66,45 +63,45 @@ class Generator:
         body: Body,
         head: Head,
         tokenizer: Tokenizer,
-        prefix: PrefixCache | None,
+        paths: PrefixPaths,
         tuning: EngineTuning,
         context: int,
     ) -> None:
         self._body = body
         self._head = head
         self._tokenizer = tokenizer
-        self._prefix = prefix
+        self._paths = paths
         self._tuning = tuning
         self._context = context
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Responses in the order of `requests`."""
-        waiting = deque(self._slots(requests))
+        order = self._paths.order([request.prompt_ids for request in requests])
+        waiting = deque(_Slot(i, requests[i], self._tokenizer, self._context) for i in order)
         active: list[_Slot] = []
         responses: dict[int, Response] = {}
         while waiting or active:
             while waiting and len(active) < self._tuning.decode_rows:
-                room = min(self._tuning.decode_rows - len(active), self._tuning.rows_per_forward, len(waiting))
-                started = [waiting.popleft() for _ in range(room)]
+                started = self._next(waiting, self._tuning.decode_rows - len(active))
                 self._timed(started, self._prefill)
                 active += started
                 active = self._retire(active, responses)
             if active:
                 self._timed(active, self._decode)
                 active = self._retire(active, responses)
+        self._paths.trim()
         return [responses[i] for i in range(len(requests))]
 
-    def _slots(self, requests: Sequence[Request]) -> list[_Slot]:
-        chains: list[Chain] = [()] * len(requests)
-        if self._prefix is not None:
-            whole = [chain_of(r.prompt_ids, len(r.prompt_ids) - 1) for r in requests]
-            for i, (chain, shared) in enumerate(zip(whole, shared_chains(whole), strict=True)):
-                hinted = requests[i].shared_prefix_tokens // TILE
-                chains[i] = chain[: max(len(shared), hinted, self._prefix.n_kept(chain))]
-        return [
-            _Slot(i, request, chain, self._tokenizer, self._context)
-            for i, (request, chain) in enumerate(zip(requests, chains, strict=True))
-        ]
+    def _next(self, waiting: deque[_Slot], room: int) -> list[_Slot]:
+        """The next items, as many prompts as one forward is to read, at least one."""
+        started: list[_Slot] = []
+        n_tokens = 0
+        while waiting and len(started) < room:
+            n_tokens += len(waiting[0].request.prompt_ids)
+            if started and n_tokens > self._tuning.tokens_per_forward:
+                break
+            started.append(waiting.popleft())
+        return started
 
     def _timed(self, slots: Sequence[_Slot], work: Callable[[Sequence[_Slot]], None]) -> None:
         began = time.perf_counter()
@@ -114,18 +111,22 @@ class Generator:
 
     def _prefill(self, slots: Sequence[_Slot]) -> None:
         """Read the prompts and write the first token of each."""
-        import torch
-
-        if self._prefix is not None:
-            self._prefix.prepare([(s.request.prompt_ids, s.chain) for s in slots])
         parts = []
         for slot in slots:
-            past = self._prefix.past(slot.chain) if self._prefix is not None else ()
             ids = slot.request.prompt_ids
-            slot.cache = self._body.key_values(n_tiles(len(ids) + 1))
-            parts.append(Part(ids=ids[len(past) * TILE :], past=past, keep=slot.cache))
-        last = torch.stack([hidden[-1] for hidden in self._body.prefill(parts)])
-        for slot, best in zip(slots, self._head.greedy(last), strict=True):
+            slot.cache = self._body.key_values(room_for(len(ids) + 1))
+            if self._paths.shared:
+                cache, start = self._paths.enter(ids, len(ids) - 1)
+                parts.append(Part(ids=ids[start:], start=start, cache=cache, keep=slot.cache))
+            else:
+                parts.append(Part(ids=ids, start=0, cache=slot.cache))
+        try:
+            hidden = self._body.read(parts)
+        except BaseException:
+            self._paths.clear()
+            raise
+        ends = list(itertools.accumulate(len(part.ids) for part in parts))
+        for slot, best in zip(slots, self._head.greedy(hidden[[end - 1 for end in ends]]), strict=True):
             slot.take(best)
 
     def _decode(self, slots: Sequence[_Slot]) -> None:
@@ -140,11 +141,11 @@ class Generator:
         cache = slot.cache
         if cache is None:
             raise RuntimeError(f"item {slot.request.item_id} is decoded before its prompt was read")
-        tiles = cache.shape[3] // TILE
-        if slot.position >= tiles * TILE:
-            most = n_tiles(len(slot.request.prompt_ids) + slot.room)
-            grown = self._body.key_values(max(tiles + 1, min(most, tiles + tiles // 2)))
-            grown[:, :, :, : tiles * TILE] = cache
+        room = cache.shape[3]
+        if slot.position >= room:
+            most = room_for(len(slot.request.prompt_ids) + slot.room)
+            grown = self._body.key_values(max(room_for(room + 1), min(most, room_for(room + room // 2))))
+            grown[:, :, :, :room] = cache
             slot.cache = cache = grown
         return cache
 

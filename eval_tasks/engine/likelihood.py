@@ -1,26 +1,24 @@
 """Loss and choice requests in, log-probabilities of their continuations out.
 
-The one-token choices of a request share one forward; longer ones have one each, over the shared tiles of the prompt.
+A prompt is read once and predicts the first token of every continuation; longer continuations are read after it, each
+from where the prompt ends.
 The head runs where a continuation token is predicted and nowhere else.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eval_tasks.engine.forward import Body, Part
 from eval_tasks.engine.head import Head
-from eval_tasks.engine.prefix import PrefixCache, chain_of, shared_chains
-from eval_tasks.engine.runtime import TILE
+from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.records import Request, Response
 
 if TYPE_CHECKING:
     import torch
-
-    from eval_tasks.engine.prefix import Chain
 
 
 @dataclass(slots=True)
@@ -31,7 +29,6 @@ class _Sequence:
     ids: tuple[int, ...]
     wanted: list[tuple[int, list[tuple[int, int]]]]
     """(position, [(continuation, index in it)]), by position."""
-    chain: Chain = ()
 
 
 @dataclass(slots=True)
@@ -44,6 +41,16 @@ class _Found:
 
 
 @dataclass(slots=True)
+class _Piece:
+    """Tokens of a sequence that one forward reads, and what is wanted of them."""
+
+    sequence: _Sequence
+    part: Part
+    wanted: list[tuple[int, list[tuple[int, int]]]]
+    """As in _Sequence, by position within the piece."""
+
+
+@dataclass(slots=True)
 class _Queue:
     """Hidden rows that wait until they fill a block of the head."""
 
@@ -52,60 +59,79 @@ class _Queue:
 
 
 def score(
-    requests: Sequence[Request], *, body: Body, head: Head, prefix: PrefixCache | None, rows_per_forward: int
+    requests: Sequence[Request], *, body: Body, head: Head, paths: PrefixPaths, tokens_per_forward: int
 ) -> list[Response]:
     """Responses in the order of `requests`, all of which can run (`validity.problem_of`)."""
     found = [_Found([[0.0] * len(c) for c in request.continuations]) for request in requests]
     sequences = [sequence for i, request in enumerate(requests) for sequence in _sequences(i, request)]
-    if prefix is not None:
-        _share(sequences, prefix, requests)
-    sequences.sort(key=lambda s: s.ids)
     queue = _Queue()
-    for start in range(0, len(sequences), rows_per_forward):
-        began = time.perf_counter()
-        chunk = sequences[start : start + rows_per_forward]
-        _forward(chunk, body, prefix, queue)
-        last = start + rows_per_forward >= len(sequences)
-        _predict(queue, head, requests, found, flush=last)
-        for sequence in chunk:
-            found[sequence.request].seconds += (time.perf_counter() - began) / len(chunk)
+    try:
+        for pieces in _forwards(sequences, paths, tokens_per_forward):
+            began = time.perf_counter()
+            _read(pieces, body, queue)
+            _predict(queue, head, requests, found, flush=False)
+            n_tokens = sum(len(piece.part.ids) for piece in pieces)
+            for piece in pieces:
+                share = len(piece.part.ids) / n_tokens
+                found[piece.sequence.request].seconds += (time.perf_counter() - began) * share
+        _predict(queue, head, requests, found, flush=True)
+    except BaseException:
+        paths.clear()
+        raise
+    paths.trim()
     return [_response(request, result) for request, result in zip(requests, found, strict=True)]
 
 
 def _sequences(index: int, request: Request) -> list[_Sequence]:
-    """The forwards of a request: one for all one-token continuations, one for each longer one."""
+    """What to read for a request: its prompt, which predicts every continuation's first token, then each longer one.
+
+    A single continuation is read along with the prompt.
+    """
     prompt = request.prompt_ids
     last = len(prompt) - 1
-    short = [(c, 0) for c, ids in enumerate(request.continuations) if len(ids) == 1]
-    sequences = [_Sequence(index, prompt, [(last, short)])] if short else []
-    for c, ids in enumerate(request.continuations):
-        if len(ids) > 1:
-            wanted = [(last + k, [(c, k)]) for k in range(len(ids))]
-            sequences.append(_Sequence(index, prompt + ids[:-1], wanted))
-    return sequences
+    if len(request.continuations) == 1:
+        (ids,) = request.continuations
+        return [_Sequence(index, prompt + ids[:-1], [(last + k, [(0, k)]) for k in range(len(ids))])]
+    first = _Sequence(index, prompt, [(last, [(c, 0) for c in range(len(request.continuations))])])
+    longer = [
+        _Sequence(index, prompt + ids[:-1], [(last + k, [(c, k)]) for k in range(1, len(ids))])
+        for c, ids in enumerate(request.continuations)
+        if len(ids) > 1
+    ]
+    return [first, *longer]
 
 
-def _share(sequences: Sequence[_Sequence], prefix: PrefixCache, requests: Sequence[Request]) -> None:
-    """Give each sequence the chain it has in common with another one, with what is kept, or by the plan's hint."""
-    # Hidden states are needed from the first predicted position on: only tiles before it can come from the cache.
-    chains = [chain_of(s.ids, s.wanted[0][0]) for s in sequences]
-    for sequence, chain, shared in zip(sequences, chains, shared_chains(chains), strict=True):
-        hinted = requests[sequence.request].shared_prefix_tokens // TILE
-        sequence.chain = chain[: max(len(shared), hinted, prefix.n_kept(chain))]
+def _forwards(sequences: Sequence[_Sequence], paths: PrefixPaths, n_tokens: int) -> Iterator[list[_Piece]]:
+    """The sequences' tokens that are still to be read, `n_tokens` at a time; a sequence may span several forwards."""
+    pieces: list[_Piece] = []
+    room = n_tokens
+    for index in paths.order([s.ids for s in sequences]):
+        sequence = sequences[index]
+        cache, start = paths.enter(sequence.ids, sequence.wanted[0][0])
+        while start < len(sequence.ids):
+            end = min(len(sequence.ids), start + room)
+            wanted = [(at - start, places) for at, places in sequence.wanted if start <= at < end]
+            pieces.append(_Piece(sequence, Part(ids=sequence.ids[start:end], start=start, cache=cache), wanted))
+            room -= end - start
+            start = end
+            if room == 0:
+                yield pieces
+                pieces, room = [], n_tokens
+    if pieces:
+        yield pieces
 
 
-def _forward(chunk: Sequence[_Sequence], body: Body, prefix: PrefixCache | None, queue: _Queue) -> None:
+def _read(pieces: Sequence[_Piece], body: Body, queue: _Queue) -> None:
     """Run one forward; append the hidden rows that are wanted."""
-    pasts: list[tuple[torch.Tensor, ...]] = [()] * len(chunk)
-    if prefix is not None:
-        prefix.prepare([(s.ids, s.chain) for s in chunk])
-        pasts = [prefix.past(s.chain) for s in chunk]
-    parts = [Part(ids=s.ids[len(past) * TILE :], past=past) for s, past in zip(chunk, pasts, strict=True)]
-    for sequence, part, hidden in zip(chunk, parts, body.prefill(parts), strict=True):
-        offset = len(part.past) * TILE
-        first = sequence.wanted[0][0] - offset
-        queue.rows.append(hidden[first : sequence.wanted[-1][0] - offset + 1].clone())
-        queue.owners += [(sequence.request, places) for _, places in sequence.wanted]
+    hidden = body.read([piece.part for piece in pieces])
+    rows: list[int] = []
+    row = 0
+    for piece in pieces:
+        rows += [row + at for at, _ in piece.wanted]
+        queue.owners += [(piece.sequence.request, places) for _, places in piece.wanted]
+        row += len(piece.part.ids)
+    if rows:
+        queue.rows.append(hidden[rows])
 
 
 def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequence[_Found], *, flush: bool) -> None:
@@ -117,7 +143,7 @@ def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequ
         return
     rows = torch.cat(queue.rows)
     owners, queue.owners = queue.owners[:n], queue.owners[n:]
-    queue.rows = [rows[n:].clone()]
+    queue.rows = [rows[n:]]
     targets = [[requests[r].continuations[c][k] for c, k in places] for r, places in owners]
     for (request, places), logprobs in zip(owners, head.logprobs_of(rows[:n], targets), strict=True):
         if logprobs is None:

@@ -1,91 +1,118 @@
-"""Keys and values of leading tiles that sequences have in common, kept within a bound, least recently used out first.
+"""Token sequences in, the keys and values they have in common with what was read before out, within a bound.
 
-A tile's keys and values depend on the tokens up to its end and on nothing else, so a kept tile has the bits that the
-full forward would give. Knows no requests; computes through the `Body` it is given.
+A path is one buffer with the keys and values of one run of tokens. The next sequence that starts like it goes on where
+the two part, and writes over the rest: in sorted order, as one walks a tree, nothing shared is read twice. A position's
+keys and values depend on the tokens up to it and on nothing else, so they have the bits that the full forward would
+give. Knows no requests.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
-from eval_tasks.engine.forward import Body, Part
-from eval_tasks.engine.runtime import TILE
+from eval_tasks.engine.forward import Body, room_for
 
 if TYPE_CHECKING:
     import torch
 
-Chain = tuple[bytes, ...]
-"""A leading run of whole tiles: per tile a digest of all tokens up to its end, so equal chains are equal tokens."""
+# With fewer tokens in common, a sequence begins a path of its own instead of ending one that others may go on with.
+_MIN_COMMON = 32
 
 
-class PrefixCache:
-    """Kept tiles of one model, at most `max_bytes` of them."""
+class Path:
+    """One run of tokens: `ids`, and room for their keys and values in `cache`."""
 
-    def __init__(self, body: Body, max_bytes: int) -> None:
+    def __init__(self, cache: torch.Tensor) -> None:
+        self.cache = cache
+        self.ids: tuple[int, ...] = ()
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the buffer."""
+        return self.cache.numel() * self.cache.element_size()
+
+    def common(self, ids: Sequence[int]) -> int:
+        """How many leading tokens of `ids` this path has."""
+        longest = min(len(ids), len(self.ids))
+        if self.ids[:longest] == tuple(ids[:longest]):
+            return longest
+        return next(i for i in range(longest) if ids[i] != self.ids[i])
+
+
+class PrefixPaths:
+    """The paths of one model, least recently used out first; `max_bytes` holds between two calls.
+
+    With `shared` false every sequence is read from its first token, in a buffer that is used again.
+    """
+
+    def __init__(self, body: Body, max_bytes: int, *, shared: bool) -> None:
+        self.shared = shared
         self._body = body
-        self.tile_bytes = body.tile_bytes
-        self.max_tiles = max_bytes // body.tile_bytes
-        self._kept: OrderedDict[bytes, torch.Tensor] = OrderedDict()
-        self.n_computed_tiles = 0
-        self.n_reused_tiles = 0
+        self._max_bytes = max_bytes
+        self._paths: list[Path] = []
+        self._room = 0
+        self.n_read_tokens = 0
+        self.n_reused_tokens = 0
 
     @property
     def n_bytes(self) -> int:
         """Size of what is kept."""
-        return len(self._kept) * self.tile_bytes
+        return sum(path.n_bytes for path in self._paths)
 
-    def prepare(self, wanted: Sequence[tuple[Sequence[int], Chain]]) -> None:
-        """Compute and keep the tiles of `wanted` (ids and the chain to have ready), as far as they fit."""
-        used: set[bytes] = set()
-        for ids, chain in wanted:
-            new = [node for node in chain if node not in used]
-            if len(used) + len(new) > self.max_tiles:
-                continue
-            used.update(new)
-            self._compute(ids, chain)
-            for node in reversed(chain):
-                self._kept.move_to_end(node)
-        while len(self._kept) > self.max_tiles:
-            self._kept.popitem(last=False)
+    def order(self, sequences: Sequence[Sequence[int]]) -> list[int]:
+        """Indices of `sequences` in the order to enter them: those with a common start together, kept paths first.
 
-    def past(self, chain: Chain) -> tuple[torch.Tensor, ...]:
-        """The kept tiles at the start of `chain`, up to the first that is not kept."""
-        n = self.n_kept(chain)
-        self.n_reused_tiles += n
-        return tuple(self._kept[node] for node in chain[:n])
+        None but these may be entered until the next call of `order`.
+        """
+        self._room = room_for(max(map(len, sequences), default=0))
 
-    def n_kept(self, chain: Chain) -> int:
-        """How many tiles at the start of `chain` are kept."""
-        return next((i for i, node in enumerate(chain) if node not in self._kept), len(chain))
+        def key(index: int) -> tuple[bool, tuple[int, ...]]:
+            ids = tuple(sequences[index])
+            return not any(path.common(ids) >= _MIN_COMMON for path in self._paths), ids
 
-    def _compute(self, ids: Sequence[int], chain: Chain) -> None:
-        start = self.n_kept(chain)
-        if start == len(chain):
-            return
-        keep = self._body.key_values(len(chain))
-        past = tuple(self._kept[node] for node in chain[:start])
-        self._body.prefill([Part(ids=ids[start * TILE : len(chain) * TILE], past=past, keep=keep)])
-        self.n_computed_tiles += len(chain) - start
-        for i in range(start, len(chain)):
-            self._kept[chain[i]] = keep[:, :, :, i * TILE : (i + 1) * TILE].clone()
+        return sorted(range(len(sequences)), key=key)
 
+    def enter(self, ids: Sequence[int], needed: int) -> tuple[torch.Tensor, int]:
+        """The buffer to read `ids` in, and where to begin: before `needed`, a position whose hidden state is wanted.
 
-def chain_of(ids: Sequence[int], n_tokens: int) -> Chain:
-    """The chain of the whole tiles within the first `n_tokens` of `ids`."""
-    hasher = blake3()
-    chain = []
-    for start in range(0, n_tokens - TILE + 1, TILE):
-        hasher.update(array("q", ids[start : start + TILE]).tobytes())
-        chain.append(hasher.digest())
-    return tuple(chain)
+        From here on the path is that of `ids`: the caller reads all of them before it enters another sequence.
+        """
+        path = self._choose(ids)
+        start = min(path.common(ids), needed) if self.shared else 0
+        path.ids = tuple(ids)
+        self.n_reused_tokens += start
+        self.n_read_tokens += len(ids) - start
+        return path.cache, start
 
+    def trim(self) -> None:
+        """Drop the least recently used paths that are beyond the bound."""
+        while self._paths and self.n_bytes > self._max_bytes:
+            self._paths.pop(0)
 
-def shared_chains(chains: Sequence[Chain]) -> list[Chain]:
-    """For each chain its longest start that another one has too."""
-    times = Counter(node for chain in chains for node in chain)
-    return [chain[: sum(times[node] > 1 for node in chain)] for chain in chains]
+    def clear(self) -> None:
+        """Forget every path: some may name tokens that were never read."""
+        self._paths.clear()
+
+    def _choose(self, ids: Sequence[int]) -> Path:
+        """The path that shares most with `ids`, or a new one; it comes last."""
+        best = max(self._paths, key=lambda path: path.common(ids), default=None)
+        if best is None or (self.shared and best.common(ids) < _MIN_COMMON):
+            return self._new()
+        self._paths.remove(best)
+        self._paths.append(best)
+        # Only where a path is first entered since `order`: nothing that is to be read refers to the narrower buffer.
+        known = best.cache.shape[3]
+        if known < self._room:
+            wider = self._body.key_values(self._room)
+            wider[:, :, :, :known] = best.cache
+            best.cache = wider
+        return best
+
+    def _new(self) -> Path:
+        n_bytes = self._room * self._body.position_bytes
+        while self._paths and self.n_bytes + n_bytes > self._max_bytes:
+            self._paths.pop(0)
+        path = Path(self._body.key_values(self._room))
+        self._paths.append(path)
+        return path

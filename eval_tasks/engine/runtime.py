@@ -14,7 +14,7 @@ from eval_tasks.records import EngineConfig, EngineTuning
 if TYPE_CHECKING:
     import torch
 
-TILE = 64
+TILE = 32
 EXACT_THREADS = (1, 2)
 _MAX_HEAD_ROWS = 1024
 
@@ -43,7 +43,7 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
     if config.device == "cpu" and config.dtype == "float16":
         raise UserError("dtype float16 needs device cuda; on cpu use float32 or bfloat16")
     for name, value, least in (
-        ("rows_per_forward", tuning.rows_per_forward, 1),
+        ("tokens_per_forward", tuning.tokens_per_forward, 1),
         ("decode_rows", tuning.decode_rows, 1),
         ("prefix_cache_mb", tuning.prefix_cache_mb, 0),
     ):

@@ -71,15 +71,15 @@ def verify_engine(folder: Path, config: EngineConfig) -> list[Check]:
     requests = sentinel_requests(engine.tokenizer.vocab_size, min(engine.context, _MAX_CONTEXT))
     base = identities(engine.with_prefix("none").respond(requests))
     backwards = list(reversed(requests))
-    few_rows = EngineTuning(rows_per_forward=1, decode_rows=4)
-    many_rows = EngineTuning(rows_per_forward=32, decode_rows=64, prefix_cache_mb=engine.tuning.prefix_cache_mb)
+    few_rows = EngineTuning(tokens_per_forward=7, decode_rows=4)
+    many_rows = EngineTuning(tokens_per_forward=4096, decode_rows=64, prefix_cache_mb=engine.tuning.prefix_cache_mb)
     runs: list[tuple[str, Callable[[], Sequence[Response]]]] = [
         ("again", lambda: engine.with_prefix("none").respond(requests)),
         ("backwards", lambda: engine.respond(backwards)),
         ("alone", lambda: [engine.respond([request])[0] for request in requests]),
         ("every third", lambda: engine.respond(requests[::3])),
-        ("few rows per forward", lambda: engine.tuned(few_rows).respond(requests)),
-        ("many rows per forward", lambda: engine.tuned(many_rows).respond(requests)),
+        ("few tokens per forward", lambda: engine.tuned(few_rows).respond(requests)),
+        ("many tokens per forward", lambda: engine.tuned(many_rows).respond(requests)),
         ("shared prefix, cache empty", lambda: engine.with_prefix("shared").respond(requests)),
         ("shared prefix, cache warm", lambda: _twice(engine.with_prefix("shared"), requests)),
     ]

@@ -14,7 +14,7 @@ from eval_tasks.records.benchmark import Policy
 class EngineConfig:
     """Recorded with each run, part of its request_digest. Nothing here is a tuning value.
 
-    `tile`: positions per attention and row tile. `batch_size`: items per planned batch (unit of work, not of shape).
+    `tile`: positions per attention product. `batch_size`: items per planned batch (unit of work, not of shape).
     `threads`: intra-op threads. `max_context`: tokens, None for the model's own limit. `head_rows`: rows of the fixed
     GEMM of the output head.
     """
@@ -23,7 +23,7 @@ class EngineConfig:
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     accumulation: Literal["float32"] = "float32"
     attention: Literal["tile"] = "tile"
-    tile: int = 64
+    tile: int = 32
     head_rows: int = 32
     batch_size: int = 32
     threads: int = 1
@@ -47,7 +47,7 @@ class EngineConfig:
 class EngineTuning:
     """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest."""
 
-    rows_per_forward: int = 8
+    tokens_per_forward: int = 512
     decode_rows: int = 32
     prefix_cache_mb: int = 256
 

@@ -43,7 +43,7 @@ def load(build: Build) -> Load:
     @cache
     def cached(family: str, dtype: Any, prefix: Any, changes: str) -> Engine:
         folder = build(family, **json.loads(changes))
-        return load_engine(folder, EngineConfig(dtype=dtype, prefix=prefix), EngineTuning(rows_per_forward=8))
+        return load_engine(folder, EngineConfig(dtype=dtype, prefix=prefix), EngineTuning(tokens_per_forward=100))
 
     return lambda family, dtype="float32", prefix="none", **changes: cached(
         family, dtype, prefix, json.dumps(changes, sort_keys=True)

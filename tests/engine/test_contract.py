@@ -59,9 +59,9 @@ def test_companions_are_no_input(engine, requests, expected) -> None:
         _assert_equal(identities(engine.respond(batch)), expected)
 
 
-@pytest.mark.parametrize(("rows", "decode_rows"), [(1, 4), (4, 9), (32, 64)])
-def test_tuning_is_no_input(engine, requests, expected, rows: int, decode_rows: int) -> None:
-    tuned = engine.tuned(EngineTuning(rows_per_forward=rows, decode_rows=decode_rows))
+@pytest.mark.parametrize(("tokens", "decode_rows"), [(7, 4), (64, 9), (4096, 64)])
+def test_tuning_is_no_input(engine, requests, expected, tokens: int, decode_rows: int) -> None:
+    tuned = engine.tuned(EngineTuning(tokens_per_forward=tokens, decode_rows=decode_rows))
     _assert_equal(identities(tuned.respond(requests)), expected)
 
 
@@ -74,12 +74,12 @@ def test_one_and_two_threads_agree(engine, requests, expected) -> None:
 
 def test_a_shared_prefix_is_no_input(engine, requests, expected) -> None:
     """A cache of 1 MiB holds a few tiles, so that they come and go."""
-    shared = engine.with_prefix("shared").tuned(EngineTuning(rows_per_forward=4, prefix_cache_mb=1))
+    shared = engine.with_prefix("shared").tuned(EngineTuning(tokens_per_forward=4, prefix_cache_mb=1))
     cold = identities(shared.respond(_shuffled(requests, 3)))
     warm = identities(shared.respond(requests[-40:]))
     _assert_equal(cold, expected)
     _assert_equal(warm, expected)
-    assert shared.prefix.n_reused_tiles > 0
+    assert shared.paths.n_reused_tokens > 0
 
 
 @pytest.mark.golden
@@ -92,6 +92,8 @@ def test_trained_models_keep_the_contract(golden, name: str, dtype: str) -> None
     engine = load_engine(golden / "models" / name, EngineConfig(dtype=dtype))
     requests = sentinel_requests(engine.tokenizer.vocab_size, min(engine.context, 200))
     expected = identities(engine.respond(requests))
-    _assert_equal(identities(engine.tuned(EngineTuning(rows_per_forward=3)).respond(_shuffled(requests, 4))), expected)
+    _assert_equal(
+        identities(engine.tuned(EngineTuning(tokens_per_forward=3)).respond(_shuffled(requests, 4))), expected
+    )
     _assert_equal(identities(engine.with_prefix("shared").respond(requests)), expected)
     _assert_equal({k: v for r in requests[::7] for k, v in identities(engine.respond([r])).items()}, expected)

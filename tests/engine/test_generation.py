@@ -39,7 +39,10 @@ def test_generation_does_not_depend_on_companions(engine, ask) -> None:
         ask("generation", range(3, 3 + n), item_id=str(n), max_tokens=3 + n % 11) for n in (1, 5, 30, 63, 64, 65, 100)
     ]
     expected = identities(engine.respond(requests))
-    for tuning in (EngineTuning(decode_rows=2, rows_per_forward=1), EngineTuning(decode_rows=5, rows_per_forward=3)):
+    for tuning in (
+        EngineTuning(decode_rows=2, tokens_per_forward=1),
+        EngineTuning(decode_rows=5, tokens_per_forward=3),
+    ):
         assert identities(engine.tuned(tuning).respond(requests[::-1])) == expected
     assert identities(engine.respond(requests[2:4])) == {name: expected[name] for name in ("30", "63")}
 

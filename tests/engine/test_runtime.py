@@ -20,7 +20,7 @@ from eval_tasks.records import EngineConfig, EngineTuning
         ({"threads": 0}, "threads is 0"),
         ({"decoding": "sampling"}, "decoding is 'sampling'"),
         ({"attention": "sdpa"}, "attention is 'sdpa'"),
-        ({"tile": 32}, "tile is 32"),
+        ({"tile": 64}, "tile is 64"),
         ({"tensor_parallel": 2}, "tensor_parallel is 2"),
         ({"deterministic": False}, "deterministic is false"),
         ({"head_rows": 2}, "head_rows is 2"),
@@ -32,7 +32,7 @@ def test_a_configuration_outside_the_contract_is_refused(change: dict[str, objec
         check_config(dataclasses.replace(EngineConfig(), **change), EngineTuning())
 
 
-@pytest.mark.parametrize("change", [{"rows_per_forward": 0}, {"decode_rows": 0}, {"prefix_cache_mb": -1}])
+@pytest.mark.parametrize("change", [{"tokens_per_forward": 0}, {"decode_rows": 0}, {"prefix_cache_mb": -1}])
 def test_tuning_values_have_a_least(change: dict[str, int]) -> None:
     with pytest.raises(UserError, match=next(iter(change))):
         check_config(EngineConfig(), EngineTuning(**change))

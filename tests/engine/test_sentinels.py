@@ -13,8 +13,8 @@ CHECKS = [
     "backwards",
     "alone",
     "every third",
-    "few rows per forward",
-    "many rows per forward",
+    "few tokens per forward",
+    "many tokens per forward",
     "shared prefix, cache empty",
     "shared prefix, cache warm",
     "2 threads",
@@ -57,8 +57,8 @@ def test_a_multiplication_that_depends_on_its_rows_is_found(build, monkeypatch: 
 
 def test_another_function_is_found(build, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeatable and wrong: attention with another scale."""
-    exact = attention._attend
-    monkeypatch.setattr(attention, "_attend", lambda q, k, v, mask, scale: exact(q, k, v, mask, scale * 1.1))
+    exact = attention.Form
+    monkeypatch.setattr(attention, "Form", lambda scale, *rest: exact(scale * 1.1, *rest))
     checks = {check.name: check for check in verify_engine(build("llama"), EngineConfig(max_context=40))}
     assert checks["alone"].passed
     assert not checks[PLAIN_MODEL].passed

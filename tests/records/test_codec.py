@@ -135,7 +135,7 @@ SAMPLES: tuple[Any, ...] = (
         entries=(SuiteEntry(benchmark="colours", version="1", benchmark_id="b"),),
     ),
     EngineConfig(device="cuda", dtype="bfloat16", max_context=512),
-    EngineTuning(rows_per_forward=4),
+    EngineTuning(tokens_per_forward=4),
     Environment(components={"torch": "2.13.0"}),
     SAMPLE,
     EXCURSION,

@@ -53,7 +53,7 @@ def test_an_instrument_is_the_same_when_only_its_description_changed(change: dic
 
 def test_every_engine_choice_is_in_the_request_digest() -> None:
     request = samples.run().request
-    changes = {"device": "cuda", "dtype": "bfloat16", "tile": 32, "batch_size": 8, "threads": 2, "bos": "never"}
+    changes = {"device": "cuda", "dtype": "bfloat16", "tile": 64, "batch_size": 8, "threads": 2, "bos": "never"}
     digests = {replace(request, engine=replace(EngineConfig(), **{k: v})).request_digest for k, v in changes.items()}
     assert len(digests | {request.request_digest}) == len(changes) + 1
 

@@ -17,7 +17,7 @@ SHARD = PlannedShard(shard=0, group="logprob", n_batches=2, n_items=40, cost_tok
 
 
 def test_the_same_run_again_is_the_one_that_stands(store: Store) -> None:
-    first = run(1, tuning=EngineTuning(rows_per_forward=3), origin="mock")
+    first = run(1, tuning=EngineTuning(tokens_per_forward=3), origin="mock")
     assert store.catalog.create_run(first) == first
     assert store.catalog.create_run(replace(first, created_at="2027-01-01T00:00:00+00:00")) == first
     assert store.catalog.run(first.run_id) == first
