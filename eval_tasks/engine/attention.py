@@ -70,9 +70,9 @@ class Span:
     """Tokens of one sequence within a packed forward: rows [row, row + n) at positions from `start` on.
 
     `cache` (layers, 2, key-value heads, positions, width) has the keys and values before `start` by the time this
-    span's turn comes: from earlier forwards, or from spans before it in this one. Spans may share a cache: each takes its turn
-    in every layer, and may write over what an earlier one has left. `keep`: a cache of the same form that is to have
-    all of this sequence in the end.
+    span's turn comes: from earlier forwards, or from spans before it in this one. Spans may share a cache: each takes
+    its turn in every layer, and may write over what an earlier one has left. `keep`: a cache of the same form that is
+    to have all of this sequence in the end.
     """
 
     row: int
