@@ -5,6 +5,8 @@ from eval_tasks.records.benchmark import (
     DataSource,
     FewShot,
     PromptTemplate,
+    ReasoningBlock,
+    Sampling,
     ScorerRef,
     Suite,
     SuiteEntry,
@@ -13,8 +15,8 @@ from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
 from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment
-from eval_tasks.records.item import Item, Request, Response, Score
-from eval_tasks.records.measurement import Companion, Measurement
+from eval_tasks.records.item import Item, Request, Response, Sample, Score
+from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
 from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
 
@@ -41,15 +43,19 @@ __all__ = [
     "PlannedBatch",
     "PlannedShard",
     "PromptTemplate",
+    "ReasoningBlock",
     "Request",
     "Response",
     "Run",
     "RunRequest",
+    "Sample",
     "SampleOutput",
+    "Sampling",
     "Score",
     "ScorerRef",
     "Suite",
     "SuiteEntry",
+    "WithinItem",
     "from_json",
     "to_json",
 ]

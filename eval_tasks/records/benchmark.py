@@ -69,12 +69,53 @@ class PromptTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a benchmark that declares it draws its outputs; without a declaration generation is greedy.
+
+    Every item is answered `samples` times. The next token's distribution is taken at `temperature`, then cut to the
+    `top_k` most probable tokens (0: all), to the smallest set of mass `top_p`, and to tokens of at least `min_p` times
+    the highest probability. `pass_at`: the ks of pass@k. `reason` says why greedy would not measure what is meant.
+    """
+
+    temperature: float
+    samples: int
+    reason: str
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    pass_at: tuple[int, ...] = ()
+
+    @property
+    def sampling_digest(self) -> str:
+        """Digest of every field but the reason."""
+        numbers = [self.temperature, self.samples, self.top_k, self.top_p, self.min_p]
+        return digest_value([*numbers, list(self.pass_at)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningBlock:
+    """What of an output is reasoning: from `start` to `end`, markers included. Kept in the output, never scored.
+
+    `begins_open`: the prompt (a chat template) has opened the block, so the output begins within it. `unclosed`:
+    ``empty`` makes all of an output with a block that never ends reasoning, and its answer empty. No stop string ends
+    an output within a block.
+    """
+
+    name: str
+    start: str
+    end: str
+    begins_open: bool = False
+    unclosed: Literal["empty"] = "empty"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerRef:
-    """A scorer by name, its declared version and its parameters."""
+    """A scorer by name, its declared version and its parameters; `reasoning` is taken out before it sees an output."""
 
     name: str
     version: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: ReasoningBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +147,15 @@ class BenchmarkVersion:
     on_long_prompt: Literal["truncate", "refuse"] = "truncate"
     hardware_class: str = ""
     description: str = ""
+    sampling: Sampling | None = None
 
     @property
     def benchmark_id(self) -> str:
         """Identity of the instrument: the three digests, and the settings beside them that move a number."""
-        return short_id(
-            digest_parts([self.items_digest, self.template_digest, self.scorer_digest, self.kind, str(self.max_tokens)])
-        )
+        parts = [self.items_digest, self.template_digest, self.scorer_digest, self.kind, str(self.max_tokens)]
+        if self.sampling is not None:
+            parts.append(self.sampling.sampling_digest)
+        return short_id(digest_parts(parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from eval_tasks.records.benchmark import Kind
+from eval_tasks.records.benchmark import Kind, ReasoningBlock, Sampling
 
 Status = Literal["ok", "invalid", "missing", "excluded"]
 FinishReason = Literal["", "eos", "stop", "length"]
@@ -35,6 +35,9 @@ class Request:
     `problem` names why an item cannot be scored (``empty_continuation`` ...): it becomes ``invalid`` without running.
     `prompt_digest` is the digest of (prompt_ids, continuations, stops, max_tokens). `boundary_merge`: the tokenizer
     merged the context's end with a choice's beginning, so the split stands where all choices still agree.
+
+    `sampling`: how outputs are drawn, None for the one greedy output; `seed` is the run's. `reasoning`: within such a
+    block no stop string ends the output.
     """
 
     benchmark_id: str
@@ -52,6 +55,22 @@ class Request:
     shared_prefix_tokens: int = 0
     n_bytes: int = 0
     boundary_merge: bool = False
+    sampling: Sampling | None = None
+    seed: int = 0
+    reasoning: ReasoningBlock | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One of the outputs of an item that is sampled, in the order of their numbers.
+
+    `token_logprobs` are the model's own (fp32 log-softmax of the untempered logits), as for greedy outputs.
+    """
+
+    output: str
+    output_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    token_logprobs: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +81,9 @@ class Response:
     `token_logprobs` the values per token. ``generation``: `output` is the text before any stop string, `output_ids`
     the generated ids, `token_logprobs` one tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0
     when not known (an imported row). `latency_ms` is stored and is no part of the row's identity.
+
+    An item that is sampled has one row: `samples` holds its outputs, `output`, `output_ids`, `finish_reason` and the
+    logprobs are empty, `n_output_tokens` is the sum over samples, and `output_truncated` says whether any was cut.
     """
 
     benchmark_id: str
@@ -80,6 +102,7 @@ class Response:
     prompt_truncated: bool = False
     output_truncated: bool = False
     latency_ms: float = 0.0
+    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +112,9 @@ class Score:
     `value` is None unless the item counts (``excluded`` and ``missing`` have none; ``invalid`` counts as 0 for metrics
     where more is better and is None for losses). `weight` is the item's share in a pooled metric (1 for most;
     instructions for IFEval's instruction level; bytes or tokens for losses): pooled = sum(value*weight)/sum(weight).
+
+    Of a sampled item, `value` is the mean of `sample_values` (one per sample); `extracted` and `detail` are JSON lists
+    of what each sample gave. pass@k has a value of its own and no `sample_values`.
     """
 
     benchmark_id: str
@@ -102,3 +128,4 @@ class Score:
     detail: str = ""
     stratum: str | None = None
     cluster: str | None = None
+    sample_values: tuple[float, ...] = ()

@@ -20,12 +20,26 @@ class Companion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithinItem:
+    """How far the samples of one item lie apart, over all items, and what that adds to the score's error.
+
+    `n_samples` per item. `variance`: of one sample's value around its item's mean, averaged over items. `se`: the part
+    of the score's standard error that comes of drawing samples, ``se^2 = sum_i (w_i / sum w)^2 s_i^2 / n_samples``; the
+    rest comes of drawing items. Both None where they are not known: one sample per item, or pass@k.
+    """
+
+    n_samples: int
+    variance: float | None = None
+    se: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One metric of one benchmark in one run. Fractions (or bits), not points.
 
     `n_attempted` = n + n_missing + n_excluded; `n` counts scored items, the invalid ones included. `ci95` is widened to
     what missing items could be (`ci95_method` says so). `contamination` is a sentence: ``never checked``, or rate,
-    time and rule. `companion` is None exactly when it was never checked.
+    time and rule. `companion` is None exactly when it was never checked. `within_item` is None for greedy outputs.
     """
 
     run_id: str
@@ -52,3 +66,4 @@ class Measurement:
     companion: Companion | None = None
     quarantined: bool = False
     quarantine_reason: str = ""
+    within_item: WithinItem | None = None

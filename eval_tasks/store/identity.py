@@ -12,11 +12,13 @@ from dataclasses import fields, replace
 from math import nan
 
 from eval_tasks.digests import digest_bytes, digest_parts
-from eval_tasks.records import Response, Score
+from eval_tasks.records import Response, Sample, Score
 from eval_tasks.store.text import storable_text
 
-_RESPONSE_FIELDS = tuple(sorted(f.name for f in fields(Response) if f.name != "latency_ms"))
-_SCORE_FIELDS = tuple(sorted(f.name for f in fields(Score)))
+# What rows of greedy outputs do not have counts only where it is there: their digests are those of earlier releases.
+_RESPONSE_FIELDS = tuple(sorted(f.name for f in fields(Response) if f.name not in ("latency_ms", "samples")))
+_SCORE_FIELDS = tuple(sorted(f.name for f in fields(Score) if f.name != "sample_values"))
+_SAMPLE_FIELDS = tuple(sorted(f.name for f in fields(Sample)))
 
 
 def storable_response(response: Response) -> Response:
@@ -28,6 +30,10 @@ def storable_response(response: Response) -> Response:
         logprobs=_plain(response.logprobs),
         token_logprobs=tuple(_plain(values) for values in response.token_logprobs),
         latency_ms=float(response.latency_ms),
+        samples=tuple(
+            replace(s, output=storable_text(s.output), token_logprobs=_plain(s.token_logprobs))
+            for s in response.samples
+        ),
     )
 
 
@@ -43,6 +49,7 @@ def storable_score(score: Score) -> Score:
         detail=storable_text(score.detail),
         stratum=None if score.stratum is None else storable_text(score.stratum),
         cluster=None if score.cluster is None else storable_text(score.cluster),
+        sample_values=_plain(score.sample_values),
     )
 
 
@@ -58,12 +65,12 @@ def score_digest(score: Score) -> str:
 
 def stored_row_digest(response: Response) -> str:
     """`row_digest` of a response that `storable_response` gave."""
-    return _digest(response, _RESPONSE_FIELDS)
+    return _digest(response, (*_RESPONSE_FIELDS, "samples") if response.samples else _RESPONSE_FIELDS)
 
 
 def stored_score_digest(score: Score) -> str:
     """`score_digest` of a score that `storable_score` gave."""
-    return _digest(score, _SCORE_FIELDS)
+    return _digest(score, (*_SCORE_FIELDS, "sample_values") if score.sample_values else _SCORE_FIELDS)
 
 
 def rows_digest(digests: Iterable[str]) -> str:
@@ -96,6 +103,8 @@ def _encode(value: object, out: list[bytes]) -> None:
         case str():
             data = value.encode("utf-8")
             out.append(b"s" + struct.pack("<q", len(data)) + data)
+        case Sample():
+            _encode(tuple(getattr(value, name) for name in _SAMPLE_FIELDS), out)
         case tuple() if value and isinstance(value[0], float):
             out.append(b"F" + struct.pack(f"<q{len(value)}d", len(value), *value))
         case tuple():

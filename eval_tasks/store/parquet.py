@@ -28,8 +28,8 @@ class Form:
     floats: tuple[str, ...] = ()
 
     def table(self, columns: Mapping[str, Sequence[Any]]) -> Any:
-        """A table with the form's schema from one Python sequence per column."""
-        arrays = [pa.array(columns[field.name], type=field.type) for field in self.schema]
+        """A table with the form's schema from one Python sequence per column; no list in a nullable column is null."""
+        arrays = [pa.array(_stored_as(field, columns[field.name]), type=field.type) for field in self.schema]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def writer(self, handle: IO[bytes]) -> Any:
@@ -55,6 +55,17 @@ class Form:
         self.write(buffer, table)
         return buffer.getvalue()
 
+    def read(self, file: Any, columns: Sequence[str] | None = None) -> Any:
+        """The rows of an open ParquetFile; a nullable column that a file of an earlier release lacks is all null."""
+        names = self.schema.names if columns is None else list(columns)
+        absent = [name for name in names if name not in file.schema_arrow.names and self.schema.field(name).nullable]
+        table = file.read(columns=[name for name in names if name not in absent])
+        for name in absent:
+            table = table.append_column(
+                self.schema.field(name), pa.nulls(file.metadata.num_rows, self.schema.field(name).type)
+            )
+        return table.select(names)
+
     def check_columns(self, columns: Collection[str] | None) -> list[str] | None:
         """`columns` as a list. Raises UserError for a name that the schema does not have."""
         if columns is None:
@@ -63,6 +74,10 @@ class Form:
             if name not in self.schema.names:
                 raise UserError(f"no column {name!r}; {did_you_mean(name, self.schema.names)}")
         return list(columns)
+
+
+def _stored_as(field: Any, values: Sequence[Any]) -> Sequence[Any]:
+    return [value or None for value in values] if field.nullable and pa.types.is_list(field.type) else values
 
 
 @contextmanager
@@ -108,6 +123,15 @@ BATCHES = Form(
     few_values=("shard", "benchmark_id"),
 )
 
+_SAMPLE = pa.struct(
+    [
+        pa.field("output", pa.string(), nullable=False),
+        pa.field("output_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("finish_reason", pa.string(), nullable=False),
+        pa.field("token_logprobs", pa.list_(pa.float64()), nullable=False),
+    ]
+)
+
 RESPONSES = Form(
     schema=pa.schema(
         [
@@ -130,10 +154,16 @@ RESPONSES = Form(
             pa.field("row_digest", pa.string(), nullable=False),
             pa.field("shard", pa.int32(), nullable=False),
             pa.field("batch", pa.int32(), nullable=False),
+            pa.field("samples", pa.list_(_SAMPLE)),
         ]
     ),
     few_values=("benchmark_id", "status", "reason", "finish_reason", "shard", "batch"),
-    floats=("latency_ms", "logprobs.list.element", "token_logprobs.list.element.list.element"),
+    floats=(
+        "latency_ms",
+        "logprobs.list.element",
+        "token_logprobs.list.element.list.element",
+        "samples.list.element.token_logprobs.list.element",
+    ),
 )
 
 SCORES = Form(
@@ -149,6 +179,7 @@ SCORES = Form(
             pa.field("detail", pa.string(), nullable=False),
             pa.field("stratum", pa.string()),
             pa.field("cluster", pa.string()),
+            pa.field("sample_values", pa.list_(pa.float64())),
         ]
     ),
     few_values=("metric", "value", "weight", "status", "reason", "extracted", "detail", "stratum", "cluster"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
-from eval_tasks.records import Response
+from eval_tasks.records import Response, Sample
 from eval_tasks.store.parquet import RESPONSES
 
 _PLAIN = (
@@ -32,6 +32,7 @@ def table_of(rows: Sequence[Response], digests: Sequence[str], *, shard: int, ba
     columns: dict[str, Sequence[Any]] = {name: [getattr(row, name) for row in rows] for name in _PLAIN}
     columns["logprobs"] = [_without_nan(row.logprobs) for row in rows]
     columns["token_logprobs"] = [[_without_nan(values) for values in row.token_logprobs] for row in rows]
+    columns["samples"] = [[_sample_row(sample) for sample in row.samples] for row in rows]
     columns["row_digest"] = digests
     columns["shard"] = [shard] * len(rows)
     columns["batch"] = [batch] * len(rows)
@@ -46,7 +47,26 @@ def responses_of(table: Any) -> Iterator[Response]:
             output_ids=tuple(row["output_ids"]),
             logprobs=_with_nan(row["logprobs"]),
             token_logprobs=tuple(_with_nan(values) for values in row["token_logprobs"]),
+            samples=tuple(_sample_of(sample) for sample in row.get("samples") or ()),
         )
+
+
+def _sample_row(sample: Sample) -> dict[str, Any]:
+    return {
+        "output": sample.output,
+        "output_ids": sample.output_ids,
+        "finish_reason": sample.finish_reason,
+        "token_logprobs": _without_nan(sample.token_logprobs),
+    }
+
+
+def _sample_of(row: dict[str, Any]) -> Sample:
+    return Sample(
+        output=row["output"],
+        output_ids=tuple(row["output_ids"]),
+        finish_reason=row["finish_reason"],
+        token_logprobs=_with_nan(row["token_logprobs"]),
+    )
 
 
 def _without_nan(values: Sequence[float]) -> list[float | None]:

@@ -99,7 +99,7 @@ class Responses:
         """The rows of one benchmark as a pyarrow Table sorted by item_id; only `columns` are read when given."""
         wanted = RESPONSES.check_columns(columns)
         with self._file(run_id, benchmark_id) as file:
-            return file.read(columns=wanted)
+            return RESPONSES.read(file, wanted)
 
     def rows(self, run_id: str, benchmark_id: str, item_ids: Collection[str] | None = None) -> Iterator[Response]:
         """The rows of one benchmark in item_id order, all or those named. Raises UserError for an id without a row."""
@@ -182,7 +182,7 @@ class Responses:
         name = _batch_name(run_id, batch, result_id)
         try:
             with opened(self._files.read(name), self._files.uri(name)) as file:
-                return file.read(columns=columns)
+                return RESPONSES.read(file, columns)
         except FileNotFoundError as error:
             raise DataError(f"batch {batch} of run {run_id!r} is done, but {self._files.uri(name)} is gone") from error
 

@@ -47,7 +47,8 @@ class Scores:
             return
         key = digest_parts([grader])[:16]
         name = f"{_folder(run_id, benchmark_id)}/{key}-{digest[:16]}.parquet"
-        table = SCORES.table({field: [getattr(row, field) for row in ordered] for field in SCORES.schema.names})
+        columns = {field: [getattr(row, field) for row in ordered] for field in SCORES.schema.names}
+        table = SCORES.table(columns)
         with self._files.draft(name) as draft:
             SCORES.write(draft.handle, table)
         entry = {
@@ -75,7 +76,7 @@ class Scores:
         entry = self._entry(run_id, benchmark_id, grader)
         filtered = wanted is not None and metric is not None and "metric" not in wanted
         with self._named.open(entry) as file:
-            table = file.read(columns=[*wanted, "metric"] if wanted is not None and filtered else wanted)
+            table = SCORES.read(file, [*wanted, "metric"] if wanted is not None and filtered else wanted)
         if metric is None:
             return table
         chosen = table.filter(pc.equal(table["metric"], metric))

@@ -30,13 +30,16 @@ from eval_tasks.records import (
     Plan,
     PlannedShard,
     PromptTemplate,
+    ReasoningBlock,
     Request,
     Run,
     SampleOutput,
+    Sampling,
     Score,
     ScorerRef,
     Suite,
     SuiteEntry,
+    WithinItem,
     from_json,
     to_json,
 )
@@ -69,6 +72,8 @@ TEST = PairedTest(
     n_discordant=5,
     notes=("a", "b"),
 )
+SAMPLING = Sampling(temperature=0.6, samples=8, top_k=20, top_p=0.95, pass_at=(1, 8), reason="makers rule out greedy")
+REASONING = ReasoningBlock(name="think", start="<think>", end="</think>")
 SHARD = PlannedShard(shard=0, group="logprob", n_batches=1, n_items=2, cost_tokens=9)
 SOURCE = DataSource(hub="owner/name", revision="1" * 40, split="test")
 
@@ -81,6 +86,13 @@ SAMPLES: tuple[Any, ...] = (
     samples.response("i"),
     samples.response("i", output="x\n\u2028é", output_ids=(1, 2), finish_reason="length", output_truncated=True),
     samples.score("i", value=None, status="excluded", reason="rule", stratum="s", cluster="c"),
+    samples.response("i", samples=(samples.sample(), samples.sample(output_ids=()))),
+    samples.sample(),
+    samples.score("i", value=0.5, sample_values=(1.0, 0.0)),
+    SAMPLING,
+    REASONING,
+    WithinItem(n_samples=8, variance=0.25, se=0.01),
+    samples.benchmark(sampling=SAMPLING, scorer=ScorerRef(name="gsm8k", version="1", reasoning=REASONING)),
     samples.batch(3, "a", "b"),
     CheckpointFile(path="config.json", size=1, blake3="0" * 64),
     Landing(training_run="tiny", step=1, uri="s3://b/1", listing=(("config.json", 1, "etag"),)),

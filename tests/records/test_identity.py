@@ -14,6 +14,7 @@ from eval_tasks.records import (
     EngineConfig,
     Environment,
     Landing,
+    Sampling,
     Suite,
 )
 from tests.store import samples
@@ -49,6 +50,19 @@ def test_an_instrument_is_another_when_a_number_could_move(change: dict) -> None
 )
 def test_an_instrument_is_the_same_when_only_its_description_changed(change: dict) -> None:
     assert samples.benchmark(**change).benchmark_id == samples.benchmark().benchmark_id
+
+
+def test_declared_sampling_is_part_of_the_instrument_and_its_reason_is_not() -> None:
+    declared = Sampling(temperature=0.6, samples=8, reason="why")
+    changes = {"temperature": 0.7, "samples": 4, "top_k": 20, "top_p": 0.9, "min_p": 0.1, "pass_at": (1,)}
+    variants = [None, declared, *(replace(declared, **{name: value}) for name, value in changes.items())]
+    assert len({samples.benchmark(sampling=each).benchmark_id for each in variants}) == len(variants)
+    other = samples.benchmark(sampling=replace(declared, reason="another"))
+    assert other.benchmark_id == samples.benchmark(sampling=declared).benchmark_id
+
+
+def test_an_instrument_without_sampling_keeps_the_id_it_had() -> None:
+    assert samples.benchmark().benchmark_id == "d96bae738f9ae2f4f96753c81550b111"
 
 
 def test_every_engine_choice_is_in_the_request_digest() -> None:

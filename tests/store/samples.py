@@ -15,6 +15,7 @@ from eval_tasks.records import (
     Response,
     Run,
     RunRequest,
+    Sample,
     Score,
     ScorerRef,
 )
@@ -92,6 +93,16 @@ def response(item_id: str, **changes: Any) -> Response:
         "n_prompt_tokens": 7,
     }
     return Response(**{**fields, **changes})
+
+
+def sample(**changes: Any) -> Sample:
+    fields: dict[str, Any] = {
+        "output": "x",
+        "output_ids": (4, 1),
+        "finish_reason": "eos",
+        "token_logprobs": (-0.5, -0.25),
+    }
+    return Sample(**{**fields, **changes})
 
 
 def score(item_id: str, **changes: Any) -> Score:

@@ -9,7 +9,7 @@ import pytest
 
 from eval_tasks.records import Response, Score
 from eval_tasks.store.identity import row_digest, rows_digest, score_digest
-from tests.store.samples import response, score
+from tests.store.samples import response, sample, score
 
 OTHER = {
     "benchmark_id": "x",
@@ -35,6 +35,8 @@ OTHER = {
     "detail": "x",
     "stratum": "x",
     "cluster": "x",
+    "samples": (sample(),),
+    "sample_values": (1.0, 0.0),
 }
 
 
@@ -70,6 +72,16 @@ def test_nested_values_cannot_run_into_each_other() -> None:
 
 def test_text_counts_as_it_is_stored() -> None:
     assert row_digest(response("a", output="\ud800")) == row_digest(response("a", output="\ufffd"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"output": "y"}, {"output_ids": (5,)}, {"finish_reason": "length"}, {"token_logprobs": (-0.5, -1.5)}],
+)
+def test_every_field_of_a_sample_counts_and_so_does_their_order(change: dict) -> None:
+    one, other = sample(), replace(sample(), **change)
+    rows = {row_digest(response("a", samples=samples)) for samples in ((one, other), (other, one), (one, one), (one,))}
+    assert len(rows) == 4
 
 
 def test_order_counts_in_a_sequence_of_rows() -> None:

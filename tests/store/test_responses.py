@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store
-from tests.store.samples import BENCHMARK_ID, response
+from eval_tasks.store.parquet import RESPONSES, Form
+from tests.store.samples import BENCHMARK_ID, response, sample
 
 
 def _close(store: Store, *batches: tuple[str, ...]) -> dict[int, str]:
@@ -50,6 +52,42 @@ def test_every_bit_of_a_response_comes_back(store: Store) -> None:
     back = list(store.responses.rows("run", BENCHMARK_ID))
     assert back == rows
     assert math.copysign(1, back[0].logprobs[0]) == -1
+
+
+def test_every_bit_of_a_sampled_row_comes_back_and_other_rows_have_no_samples(store: Store) -> None:
+    drawn = (
+        sample(output="\u00b6 <think>", token_logprobs=(-0.0, 5e-324, -math.inf)),
+        sample(output_ids=(), output=""),
+    )
+    rows = [response("a", samples=drawn, logprobs=(), token_logprobs=()), response("b")]
+    store.responses.close("run", {0: store.responses.write_batch("run", 0, 0, rows)})
+    back = list(store.responses.rows("run", BENCHMARK_ID))
+    assert back == rows
+    assert math.copysign(1, back[0].samples[0].token_logprobs[0]) == -1
+    assert [row is None for row in store.responses.read("run", BENCHMARK_ID, ["samples"])["samples"].to_pylist()] == [
+        False,
+        True,
+    ]
+
+
+def test_files_of_a_release_without_samples_are_read_and_compacted(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [name for name in RESPONSES.schema.names if name != "samples"]
+    form = Form(schema=pa.schema([RESPONSES.schema.field(name) for name in names]), few_values=RESPONSES.few_values)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("eval_tasks.store.responses.RESPONSES", form)
+        earlier.setattr("eval_tasks.store.response_rows.RESPONSES", form)
+        _close(store, ("x",))
+        old = store.responses.write_batch("open", 0, 0, [response("a")])
+    assert list(store.responses.rows("run", BENCHMARK_ID)) == [response("x")]
+    assert list(store.responses.rows("run", BENCHMARK_ID, ["x"])) == [response("x")]
+    read = store.responses.read("run", BENCHMARK_ID, ["samples", "item_id"])
+    assert read.to_pylist() == [{"samples": None, "item_id": "x"}]
+    assert store.responses.read("run", BENCHMARK_ID, ["samples"]).to_pylist() == [{"samples": None}]
+    new = store.responses.write_batch("open", 0, 1, [response("b", samples=(sample(),))])
+    store.responses.close("open", {0: old, 1: new})
+    assert list(store.responses.rows("open", BENCHMARK_ID)) == [response("a"), response("b", samples=(sample(),))]
 
 
 def test_what_is_not_a_number_is_null_in_the_file(store: Store) -> None:

@@ -9,6 +9,7 @@ import pytest
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store
+from eval_tasks.store.parquet import SCORES, Form
 from tests.store.samples import BENCHMARK_ID, score
 
 ROWS = [
@@ -23,6 +24,7 @@ def test_scores_come_back_sorted_with_one_schema(store: Store) -> None:
     table = store.scores.read("run", BENCHMARK_ID)
     assert table.column_names == [
         "item_id", "metric", "value", "weight", "status", "reason", "extracted", "detail", "stratum", "cluster",
+        "sample_values",
     ]  # fmt: skip
     assert table.select(["metric", "item_id", "value", "extracted"]).to_pylist() == [
         {"metric": "acc", "item_id": "a", "value": None, "extracted": None},
@@ -87,3 +89,17 @@ def test_residue_of_a_crash_is_no_score_set_and_damage_is_named(store: Store, se
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=path.name):
         store.scores.read("run", BENCHMARK_ID)
+
+
+def test_sample_values_come_back_and_files_of_a_release_without_them_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.scores.write("run", BENCHMARK_ID, "new@1", [score("a", value=0.5, sample_values=(1.0, 0.0)), score("b")])
+    table = store.scores.read("run", BENCHMARK_ID, columns=["item_id", "sample_values"])
+    assert table["sample_values"].to_pylist() == [[1.0, 0.0], None]
+    form = Form(schema=SCORES.schema.remove(SCORES.schema.get_field_index("sample_values")))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("eval_tasks.store.scores.SCORES", form)
+        store.scores.write("run", BENCHMARK_ID, "old@1", [score("a")])
+    read = store.scores.read("run", BENCHMARK_ID, "old@1", metric="acc", columns=["item_id", "sample_values"])
+    assert read.to_pylist() == [{"item_id": "a", "sample_values": None}]
