@@ -32,6 +32,7 @@ _HARNESS = (
     "datasets",
     "registry",
     "tokenization",
+    "reasoning",
     "run",
     "checkpoint/config",  # the context length, and so where prompts are cut
 )
