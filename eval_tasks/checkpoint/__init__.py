@@ -8,7 +8,7 @@ from eval_tasks.checkpoint.manifest import build_manifest
 from eval_tasks.checkpoint.reasons import REASONS, Problem, Reason
 from eval_tasks.checkpoint.tiers import dag_run_id, dispatches
 from eval_tasks.checkpoint.validity import check_complete
-from eval_tasks.checkpoint.weights import weights_digest
+from eval_tasks.checkpoint.weights import read_headers, weights_digest
 
 __all__ = [
     "MAX_STEP",
@@ -28,5 +28,6 @@ __all__ = [
     "list_sightings",
     "max_context",
     "read_config",
+    "read_headers",
     "weights_digest",
 ]

@@ -65,6 +65,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "untied_head_missing": _engine("the output head is not in the files, and config.json says it is not tied"),
         "tied_head_differs": _engine("config.json says the head is tied, and it differs from the embedding"),
         "embedding_too_small": _engine("the tokenizer has more ids than the embedding has rows"),
+        "does_not_fit": _engine("weights and work need more memory than the pod may use"),
     }
 )
 

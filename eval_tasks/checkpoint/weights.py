@@ -167,6 +167,19 @@ def read_json(folder: Folder, file: StoredFile, torn: str = "unreadable_json") -
     return value
 
 
+def read_headers(path: Path | str) -> list[Tensor]:
+    """Every tensor of the weights in `path` once, by name, from the files' headers alone.
+
+    Raises CheckpointError when the files cannot be read as weights.
+    """
+    folder = Folder(str(path))
+    weights = find_weights(folder, folder.files())
+    if isinstance(weights, Problem):
+        raise CheckpointError(weights.reason, weights.message)
+    found = {tensor.name: tensor for tensors in weights.values() for tensor in tensors}
+    return [found[name] for name in sorted(found)]
+
+
 def weights_digest(path: Path | str) -> str:
     """Digest of every tensor's name, dtype, shape and bytes: the same for any sharding of the same weights.
 

@@ -26,9 +26,7 @@ def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None) -> Multiply:
         return lambda x: torch.nn.functional.linear(x, weight, bias)
     linear = torch.ops.mkldnn._linear_pointwise
     dtype = weight.dtype
-    # Without matrix units bfloat16 products run at half the speed of float32 ones. The inputs are the same numbers, the
-    # sums are float32 either way, and the result is rounded to bfloat16.
-    wide = dtype == torch.bfloat16 and not torch.cpu._is_amx_tile_supported()
+    wide = dtype == torch.bfloat16 and is_widened("bfloat16")
     if wide:
         weight, bias = weight.float(), None if bias is None else bias.float()
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
@@ -38,6 +36,17 @@ def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None) -> Multiply:
         return y
 
     return (lambda x: multiply(x.float()).to(dtype)) if wide else multiply
+
+
+def is_widened(dtype: str) -> bool:
+    """Whether linear layers of this dtype are held and multiplied in float32 on this machine's CPU.
+
+    Without matrix units bfloat16 products run at half the speed of float32 ones. The inputs are the same numbers, the
+    sums are float32 either way, and the result is rounded to bfloat16.
+    """
+    import torch
+
+    return dtype == "bfloat16" and not torch.cpu._is_amx_tile_supported()
 
 
 def pin_linears(base: torch.nn.Module) -> list[int]:
