@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from eval_tasks.contamination import NEVER_CHECKED
 from eval_tasks.errors import DataError
 from eval_tasks.records import BenchmarkVersion, Measurement
-from eval_tasks.scoring import metric_info
+from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.stats.item_scores import MetricTraits, item_scores, measured, metric_rows
 
@@ -52,7 +52,7 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
             n_attempted=planned.get(benchmark_id, pc.count_distinct(scores["item_id"]).as_py()),
             prompt_truncated=pc.sum(flags["prompt_truncated"]).as_py() or 0,
             output_truncated=pc.sum(flags["output_truncated"]).as_py() or 0,
-            metric_infos={metric: metric_info(benchmark.scorer.name, metric) for metric in sorted(metrics)},
+            metric_infos={metric: metric_of(benchmark, metric) for metric in sorted(metrics)},
             grader=graders[-1],
             contamination=None,
             contamination_note=NEVER_CHECKED,

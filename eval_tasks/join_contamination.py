@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.records import BenchmarkVersion, Companion, Measurement, Run
-from eval_tasks.scoring import metric_info
+from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.store import ContaminationCheck, Store
 
@@ -71,7 +71,7 @@ def _companions(
             scores,
             statuses,
             metric=m.metric,
-            info=metric_info(benchmark.scorer.name, m.metric),
+            info=metric_of(benchmark, m.metric),
             clustered=benchmark.cluster_key is not None,
         )
         share = companion.n_contaminated / m.n_attempted if m.n_attempted else 0.0

@@ -27,7 +27,7 @@ from eval_tasks.registry import (
     shipped_rules,
     shipped_suites,
 )
-from eval_tasks.scoring import check_items, metric_info, scorer_digest, scorer_version, validate_scorer
+from eval_tasks.scoring import check_items, check_metric, metric_of, scorer_digest, scorer_version, validate_scorer
 from eval_tasks.store import Store
 
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def register_rule(store: Store, path: Path, now: str) -> DecisionRule:
     rule = load_rule_file(path).record(now)
     for name in rule.components:
         benchmark = store.catalog.benchmark(name)
-        info = metric_info(benchmark.scorer.name, rule.metric)
+        info = metric_of(benchmark, rule.metric)
         if info.higher_is_better != (rule.direction == "higher"):
             better = "higher" if info.higher_is_better else "lower"
             raise UserError(f"{path}: {rule.metric!r} of {name!r} is better when {better}; set 'direction: {better}'")
@@ -104,12 +104,16 @@ def register_shipped(store: Store, now: str) -> list[BenchmarkVersion]:
 
 
 def _checked_scorer(spec: BenchmarkSpec) -> ScorerRef:
+    reasoning = spec.scorer.reasoning
     scorer = ScorerRef(
-        name=spec.scorer.name, version=scorer_version(spec.scorer.name), parameters=dict(spec.scorer.parameters)
+        name=spec.scorer.name,
+        version=scorer_version(spec.scorer.name),
+        parameters=dict(spec.scorer.parameters),
+        reasoning=reasoning.record() if reasoning else None,
     )
     validate_scorer(scorer, spec.kind)
     for metric in (spec.primary_metric, *spec.plausible_range):
-        metric_info(scorer.name, metric)
+        check_metric(scorer.name, spec.sampling.record() if spec.sampling else None, metric)
     return scorer
 
 
@@ -142,6 +146,7 @@ def _benchmark(spec: BenchmarkSpec, scorer: ScorerRef, dataset: Dataset, now: st
         on_long_prompt=spec.on_long_prompt,
         hardware_class=spec.hardware_class,
         description=spec.description,
+        sampling=spec.sampling.record() if spec.sampling else None,
     )
 
 

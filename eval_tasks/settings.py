@@ -182,14 +182,23 @@ def load_config(path: Path | None) -> Config:
         raise UserError(explain_validation(str(path), error, Config)) from error
 
 
+# What other systems sample by. Here a benchmark that measures sampled outputs says so, and nothing else can.
+_SAMPLES = frozenset({"sampling", "do_sample", "temperature", "top_p", "top_k", "min_p", "n_samples", "num_samples"})
+_SAMPLING = (
+    "scored generation is greedy, but for a benchmark of kind 'generation' that declares in its own file "
+    "sampling: {temperature: ..., samples: ..., reason: ...}"
+)
+
+
 def explain_validation(source: str, error: ValidationError, model: type[BaseModel]) -> str:
     """A ValidationError as one message: where, what, the value, and for an unknown field the close names."""
     lines = []
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"]) or "(top level)"
         if problem["type"] == "extra_forbidden":
-            known = _fields_at(model, problem["loc"][:-1])
-            lines.append(f"{where}: unknown field; {did_you_mean(str(problem['loc'][-1]), known)}")
+            name = str(problem["loc"][-1])
+            hint = _SAMPLING if name in _SAMPLES else did_you_mean(name, _fields_at(model, problem["loc"][:-1]))
+            lines.append(f"{where}: unknown field; {hint}")
         elif problem["type"] == "missing":
             lines.append(f"{where}: required, and absent")
         else:

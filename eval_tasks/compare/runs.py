@@ -15,7 +15,7 @@ from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, Run
 from eval_tasks.records.comparison import Compatibility
-from eval_tasks.scoring import metric_info, scorer_metrics
+from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -62,16 +62,20 @@ def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibili
     """How two versions of a benchmark can be compared by their digests, and which digest differs, in words.
 
     SCORE: all three match. PAIRED: the items match. PARTIAL: the items differ and pairing decides how many are shared.
+    Declared sampling counts like a digest: means over other draws are other scores.
     """
     names = ("items", "template", "scorer")
     differ = [n for n in names if getattr(a, f"{n}_digest") != getattr(b, f"{n}_digest")]
-    if not differ:
-        return "SCORE", ""
-    words = ", ".join(
+    words = [
         f"{n}_digest differs ({getattr(a, f'{n}_digest')[:12]} in A, {getattr(b, f'{n}_digest')[:12]} in B)"
         for n in differ
-    )
-    return ("PARTIAL" if "items" in differ else "PAIRED"), words
+    ]
+    drawn_a, drawn_b = (s.sampling_digest if s else "greedy" for s in (a.sampling, b.sampling))
+    if drawn_a != drawn_b:
+        words.append(f"sampling differs ({drawn_a[:12]} in A, {drawn_b[:12]} in B)")
+    if not words:
+        return "SCORE", ""
+    return ("PARTIAL" if "items" in differ else "PAIRED"), ", ".join(words)
 
 
 def _benchmarks(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
@@ -98,7 +102,7 @@ def _arms(
     arms = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
-        info=metric_info(in_a.scorer.name, metric),
+        info=_info(in_a, in_b, metric),
         a=rows[0],
         b=rows[1],
         clustered=in_a.cluster_key is not None,
@@ -115,11 +119,17 @@ def _arms(
     return arms
 
 
+def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str) -> MetricInfo:
+    """What the metric means to both: a mean over samples is not right or wrong, whatever the other arm's items are."""
+    info = metric_of(a, metric)
+    return replace(info, binary=info.binary and metric_of(b, metric).binary)
+
+
 def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
     """The rule's metric for the benchmarks it names (``primary``: each one's own), the primary metric for the rest."""
     if rule is None or benchmark.name not in rule.components or rule.metric == "primary":
         return benchmark.primary_metric
-    known = scorer_metrics(benchmark.scorer.name)
+    known = metrics_of(benchmark.scorer.name, benchmark.sampling)
     if rule.metric not in known:
         raise UserError(
             f"rule {rule.name!r}: benchmark {benchmark.name!r} has no metric {rule.metric!r}; "

@@ -29,7 +29,10 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
             "run more worker processes instead"
         )
     if config.decoding != "greedy":
-        raise UserError(f"decoding is {config.decoding!r}; scored generation is greedy")
+        raise UserError(
+            f"decoding is {config.decoding!r}; scored generation is greedy, but for a benchmark that declares in its "
+            "file sampling: {temperature: ..., samples: ..., reason: ...}"
+        )
     if config.attention != "tile" or config.accumulation != "float32":
         raise UserError(
             f"attention is {config.attention!r} with {config.accumulation!r} sums; known: 'tile' with 'float32'"

@@ -14,7 +14,7 @@ from eval_tasks.guard import contract, plausibility
 from eval_tasks.guard.contract import Breach
 from eval_tasks.guard.samples import take_samples
 from eval_tasks.records import Alert, BenchmarkVersion, Excursion, GuardReport, Measurement
-from eval_tasks.scoring import metric_info
+from eval_tasks.scoring import metric_of
 from eval_tasks.store import Store
 
 # Breaches of these say that the rows are wrong, not one number: every metric of the benchmark is quarantined.
@@ -78,7 +78,7 @@ def _excursions(
         (primary.metric, breach) for breach in (*contract.check_rows(responses, n_planned, n_missing), *straddles)
     ]
     for m in measurements:
-        unit = metric_info(benchmark.scorer.name, m.metric).unit
+        unit = metric_of(benchmark, m.metric).unit
         found += [(m.metric, b) for b in contract.check_scores(scores, metric=m.metric, unit=unit, n_planned=n_planned)]
         found += [(m.metric, b) for b in plausibility.check_measurement(m, benchmark)]
     found += [(primary.metric, b) for b in plausibility.check_shape(responses, primary_scores, benchmark)]

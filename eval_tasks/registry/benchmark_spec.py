@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from eval_tasks.records import DataSource, FewShot, PromptTemplate
+from eval_tasks.records import DataSource, FewShot, PromptTemplate, ReasoningBlock, Sampling
 from eval_tasks.records.benchmark import Kind, Policy
 from eval_tasks.registry.templates import check_template
 from eval_tasks.registry.yaml_file import NAME, Section, load_yaml
@@ -104,11 +104,59 @@ class PromptSpec(Section):
         return PromptTemplate(**{**fields, "choices": choices, "stop": tuple(self.stop)})
 
 
+class SamplingSpec(Section):
+    """Declared sampling; see `eval_tasks.records.Sampling`."""
+
+    temperature: float = Field(gt=0, le=100, allow_inf_nan=False)
+    samples: int = Field(ge=1, le=1024)
+    reason: str = Field(min_length=1)
+    top_k: int = Field(default=0, ge=0)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    min_p: float = Field(default=0.0, ge=0, lt=1)
+    pass_at: list[Annotated[int, Field(ge=1)]] = Field(default_factory=list)
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def _not_greedy(cls, temperature: object) -> object:
+        if isinstance(temperature, int | float) and temperature == 0:
+            raise ValueError("0 is greedy, which is what a benchmark without 'sampling' is")
+        return temperature
+
+    @model_validator(mode="after")
+    def _enough_samples(self) -> SamplingSpec:
+        if len(set(self.pass_at)) < len(self.pass_at):
+            raise ValueError(f"pass_at names a k twice: {self.pass_at}")
+        if over := [k for k in self.pass_at if k > self.samples]:
+            raise ValueError(f"pass@{over[0]} needs at least {over[0]} samples per item, not {self.samples}")
+        if not self.reason.strip():
+            raise ValueError("reason is blank: say why greedy decoding would not measure what is meant")
+        return self
+
+    def record(self) -> Sampling:
+        """As a record."""
+        return Sampling(**{**self.model_dump(), "pass_at": tuple(sorted(self.pass_at))})
+
+
+class ReasoningSpec(Section):
+    """What of an output is reasoning; see `eval_tasks.records.ReasoningBlock`."""
+
+    name: str = Field(min_length=1)
+    start: str = Field(min_length=1)
+    end: str = Field(min_length=1)
+    begins_open: bool = False
+    unclosed: Literal["empty"] = "empty"
+
+    def record(self) -> ReasoningBlock:
+        """As a record."""
+        return ReasoningBlock(**self.model_dump())
+
+
 class ScorerSpec(Section):
-    """A scorer by name, and its parameters."""
+    """A scorer by name, its parameters, and what it does not see of an output."""
 
     name: str
     parameters: dict[str, Any] = Field(default_factory=dict)
+    reasoning: ReasoningSpec | None = None
 
 
 class BenchmarkSpec(Section):
@@ -123,6 +171,7 @@ class BenchmarkSpec(Section):
     item: ItemSpec
     few_shot: FewShotSpec | None = None
     prompt: PromptSpec
+    sampling: SamplingSpec | None = None
     scorer: ScorerSpec
     primary_metric: str
     decision_grade: bool = False
@@ -158,6 +207,22 @@ class BenchmarkSpec(Section):
                 )
         if self.few_shot is not None and self.kind == "generation" and not self.prompt.target:
             raise ValueError("few_shot needs prompt.target: the answer text of a worked example")
+        return self
+
+    @model_validator(mode="after")
+    def _generation_only(self) -> BenchmarkSpec:
+        if self.kind != "generation":
+            for name, found in (("sampling", self.sampling), ("scorer.reasoning", self.scorer.reasoning)):
+                if found is not None:
+                    raise ValueError(f"{name} belongs to kind 'generation', not to {self.kind!r}")
+        if self.scorer.reasoning is not None:
+            for marker in (self.scorer.reasoning.start, self.scorer.reasoning.end):
+                for stop in self.prompt.stop:
+                    if stop in marker or marker in stop:
+                        raise ValueError(
+                            f"prompt.stop {stop!r} and the reasoning marker {marker!r} hold one another: "
+                            "an output would end where its reasoning begins or ends"
+                        )
         return self
 
 

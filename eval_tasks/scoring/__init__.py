@@ -17,6 +17,7 @@ from eval_tasks.scoring.registry import (
     scorer_version,
     validate_scorer,
 )
+from eval_tasks.scoring.samples import check_metric, metric_of, metrics_of
 from eval_tasks.scoring.vector_file import check_scorer, scorer_digest
 
 LM_EVAL_VERSION = "0.4.9"
@@ -25,6 +26,7 @@ __all__ = [
     "LM_EVAL_VERSION",
     "MetricInfo",
     "check_items",
+    "check_metric",
     "check_scorer",
     "choice",
     "exact_match",
@@ -32,6 +34,8 @@ __all__ = [
     "ifeval",
     "loss",
     "metric_info",
+    "metric_of",
+    "metrics_of",
     "primary_metric",
     "score",
     "scorer",

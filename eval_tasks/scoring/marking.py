@@ -1,4 +1,4 @@
-"""One item's response -> its Score rows under the benchmark's scorer: statuses, weights and stop strings.
+"""One item's response -> its Score rows under the benchmark's scorer: statuses, weights, stops, reasoning, samples.
 
 The rules that hold for every scorer are here, so that a scorer function sees only responses it can judge:
 ``missing`` and ``excluded`` have no value, ``invalid`` counts as 0 where more is better and has none for a loss.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from eval_tasks.errors import DataError, UserError
+from eval_tasks.reasoning import Answer, answer_of
 from eval_tasks.records import BenchmarkVersion, Item, Response, Score, ScorerRef
 from eval_tasks.records.item import Status
 from eval_tasks.registry.templates import Rendering
 from eval_tasks.scoring.registry import Case, Excluded, Mark, Scorer, Unscoreable, find_scorer, merged_parameters
+from eval_tasks.scoring.samples import combined, with_passes
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -21,7 +24,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def score(benchmark: BenchmarkVersion, item: Item, response: Response) -> list[Score]:
     """The scores of `response`, one per metric of the benchmark's scorer, in the scorer's order.
 
-    Raises DataError when the response is to another item, UserError when the benchmark's scorer or stops are wrong.
+    Raises DataError when the response is to another item or has another number of samples than the benchmark declares,
+    UserError when the benchmark's scorer or stops are wrong.
     """
     if response.item_id != item.item_id:
         raise DataError(f"response to item {response.item_id!r} met item {item.item_id!r}: rows are out of step")
@@ -40,6 +44,7 @@ def score(benchmark: BenchmarkVersion, item: Item, response: Response) -> list[S
             detail=mark.detail,
             stratum=item.stratum,
             cluster=item.cluster,
+            sample_values=mark.sample_values,
         )
         for mark in marks
     ]
@@ -71,29 +76,50 @@ def clean_text(text: str) -> str:
 
 
 def _marks(found: Scorer, benchmark: BenchmarkVersion, item: Item, response: Response) -> Sequence[Mark]:
+    sampling = benchmark.sampling
+    if response.status != "ok" or sampling is None:
+        if response.samples:
+            raise DataError(f"item {item.item_id!r} was sampled, and {benchmark.name!r} declares no sampling")
+        return with_passes(found.name, sampling, _output_marks(found, benchmark, item, response))
+    if len(response.samples) != sampling.samples:
+        raise DataError(
+            f"item {item.item_id!r} of {benchmark.name!r} has {len(response.samples)} samples, not {sampling.samples}"
+        )
+    outputs = (replace(response, output=sample.output, samples=()) for sample in response.samples)
+    return combined(found.name, sampling, [_output_marks(found, benchmark, item, output) for output in outputs])
+
+
+def _output_marks(found: Scorer, benchmark: BenchmarkVersion, item: Item, response: Response) -> Sequence[Mark]:
+    """The marks of one output."""
     weights: Mapping[str, float] = {}
     try:
         if found.weigh:
             weights = found.weigh(item)
         if response.status != "ok":
             return _unjudged(found, response.status, response.reason, weights)
-        return found.function(_case(benchmark, item, response))
+        case, remark = _case(benchmark, item, response)
+        return [replace(mark, reason=mark.reason or remark) for mark in found.function(case)]
     except Excluded as outcome:
         return _without_value(found, "excluded", str(outcome), weights)
     except Unscoreable as outcome:
         return _unjudged(found, "invalid", str(outcome), weights)
 
 
-def _case(benchmark: BenchmarkVersion, item: Item, response: Response) -> Case:
+def _case(benchmark: BenchmarkVersion, item: Item, response: Response) -> tuple[Case, str]:
+    """What the scorer sees, and a remark on the output's reasoning blocks."""
     template = benchmark.template
-    return Case(
+    answer = Answer(text=cut_at_stops(response.output, template.stop))
+    if benchmark.scorer.reasoning is not None:
+        answer = answer_of(response.output, template.stop, benchmark.scorer.reasoning)
+    case = Case(
         item=item,
         response=response,
         template=template,
         rendering=Rendering(benchmark=benchmark.name, item_id=item.item_id, fields=item.fields),
         parameters=merged_parameters(benchmark.scorer),
-        output=clean_text(cut_at_stops(response.output, template.stop)),
+        output=clean_text(answer.text),
     )
+    return case, answer.reason
 
 
 def _unjudged(found: Scorer, status: Status, reason: str, weights: Mapping[str, float]) -> list[Mark]:

@@ -31,7 +31,8 @@ class Case:
     """One item with its response, as a scorer function sees it.
 
     `rendering` renders the item's parts of the prompt. `output` is the response's text, cut at the benchmark's stop
-    strings, free of lone surrogates. `parameters` has a value for every parameter that the scorer declares.
+    strings, without its reasoning, free of lone surrogates; of a sampled item, one sample's. `parameters` has a value
+    for every parameter that the scorer declares.
     """
 
     item: Item
@@ -53,6 +54,7 @@ class Mark:
     reason: str = ""
     extracted: str | None = None
     detail: str = ""
+    sample_values: tuple[float, ...] = ()
 
 
 class Unscoreable(Exception):  # noqa: N818 - an outcome of an item, not an error

@@ -14,7 +14,18 @@ from typing import Any
 
 from eval_tasks.digests import canonical_json, digest_value
 from eval_tasks.errors import DataError, UserError
-from eval_tasks.records import BenchmarkVersion, DataSource, Item, PromptTemplate, Response, ScorerRef, from_json
+from eval_tasks.reasoning import answer_of
+from eval_tasks.records import (
+    BenchmarkVersion,
+    DataSource,
+    Item,
+    PromptTemplate,
+    ReasoningBlock,
+    Response,
+    ScorerRef,
+    from_json,
+    to_json,
+)
 from eval_tasks.scoring.marking import score
 from eval_tasks.scoring.registry import find_scorer, merged_parameters
 
@@ -24,10 +35,32 @@ _FOLDER = Path(__file__).parent / "vectors"
 def scorer_digest(ref: ScorerRef) -> str:
     """Digest of the scorer's name, declared version, parameters and outputs on its frozen cases.
 
+    With a reasoning block declared, of that rule too, and of what it makes of texts with its markers.
+
     Raises UserError for an unknown scorer or parameter, DataError when the scorer has no file of cases.
     """
     found = find_scorer(ref.name)
-    return _digest(found.name, found.version, canonical_json(merged_parameters(ref)).decode())
+    own = _digest(found.name, found.version, canonical_json(merged_parameters(ref)).decode())
+    if ref.reasoning is None:
+        return own
+    return digest_value([own, to_json(ref.reasoning), reasoning_outputs(ref.reasoning)])
+
+
+def reasoning_outputs(block: ReasoningBlock) -> list[list[str]]:
+    """[answer, reason] for texts with the block's markers in every place that matters, a blank line as the stop."""
+    start, end = block.start, block.end
+    texts = (
+        "",
+        "a",
+        f"{start}a{end}b",
+        f"{start}a\n\nb{end}\n\nc\n\nd",
+        f"a {start}b{end} c {start}d{end} e",
+        f"a{start}b",
+        f"a{end}b",
+        f"a\n\n{start}b{end}c",
+    )
+    answers = [answer_of(text, ("\n\n",), block) for text in texts]
+    return [[answer.text, answer.reason] for answer in answers]
 
 
 def check_scorer(benchmark: BenchmarkVersion) -> None:

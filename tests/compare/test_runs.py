@@ -10,6 +10,7 @@ from eval_tasks.aggregate import aggregate
 from eval_tasks.compare import compare
 from eval_tasks.compare.runs import compatibility
 from eval_tasks.errors import NotComparableError, UserError
+from eval_tasks.records import Sampling
 from eval_tasks.store import Store
 from tests.compare.arms import cells, rule
 from tests.compare.stored import scores_of, stored_run
@@ -173,6 +174,19 @@ def test_environments_that_differ_are_flagged(store):
 def test_unknown_runs_are_user_errors(store):
     with pytest.raises(UserError):
         compare(store, "nope", "nowhere")
+
+
+def test_a_sampled_arm_is_paired_by_its_item_means(store):
+    greedy = BENCH
+    drawn = replace(greedy, version="2", sampling=Sampling(temperature=1.0, samples=2, reason="test"))
+    run_a = stored_run(store, 1, (drawn, scores_of(drawn, [0.5, 1.0, 0.0, 0.5] * 10)))
+    run_b = stored_run(store, 2, (greedy, scores_of(greedy, [0.0, 1.0, 0.0, 1.0] * 10)))
+    for a, b in ((run_a, run_b), (run_b, run_a)):
+        (test,) = compare(store, a.run_id, b.run_id).tests
+        assert (test.compatibility, test.n_discordant) == ("PAIRED", None)
+        assert test.delta == 0.0
+    assert "sampling differs" in compatibility(drawn, greedy)[1]
+    assert compatibility(drawn, replace(drawn, version="3")) == ("SCORE", "")
 
 
 def test_digests_decide_how_versions_compare():

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from eval_tasks.errors import UserError
-from eval_tasks.records import DataSource, FewShot
+from eval_tasks.records import DataSource, FewShot, ReasoningBlock, Sampling
 from eval_tasks.registry import load_benchmark_file
 
 DIGEST = "ab" * 32
@@ -26,6 +26,15 @@ def _spec(**changes: Any) -> dict[str, Any]:
         "scorer": {"name": "choice"},
         "primary_metric": "acc",
     }
+    return {**spec, **changes}
+
+
+SAMPLING = {"temperature": 0.6, "samples": 8, "reason": "its makers rule out greedy decoding"}
+THINK = {"name": "think", "start": "<think>", "end": "</think>"}
+
+
+def _generated(**changes: Any) -> dict[str, Any]:
+    spec = _spec(kind="generation", prompt={"item": "Q: {{ question }}", "stop": ["\n\n"]}, scorer={"name": "gsm8k"})
     return {**spec, **changes}
 
 
@@ -84,12 +93,76 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ({"plausible_range": {"acc": [1, 0]}}, "low end"),
         ({"plausible_range": {"acc": [1]}}, r"plausible_range\.acc"),
         ({"name": "Toy Set"}, "name"),
+        ({"sampling": SAMPLING}, "sampling belongs to kind 'generation', not to 'choice'"),
+        ({"scorer": {"name": "choice", "reasoning": THINK}}, r"scorer\.reasoning belongs to kind 'generation'"),
     ],
 )
 def test_wrong_input_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         load_benchmark_file(_write(tmp_path / "toy.yaml", _spec(**changes)))
     assert "toy.yaml" in str(error.value)
+
+
+def test_sampling_and_reasoning_are_declared(tmp_path: Path) -> None:
+    scorer = {"name": "gsm8k", "reasoning": {**THINK, "begins_open": True}}
+    sampling = {**SAMPLING, "temperature": 1, "top_p": 0.95, "top_k": 20, "pass_at": [8, 1]}
+    spec = load_benchmark_file(_write(tmp_path / "toy.yaml", _generated(sampling=sampling, scorer=scorer)))
+    assert spec.sampling is not None and spec.scorer.reasoning is not None
+    reason = SAMPLING["reason"]
+    assert spec.sampling.record() == Sampling(
+        temperature=1.0, samples=8, reason=reason, top_p=0.95, top_k=20, pass_at=(1, 8)
+    )
+    assert spec.scorer.reasoning.record() == ReasoningBlock(**THINK, begins_open=True)
+    assert load_benchmark_file(_write(tmp_path / "toy.yaml", _generated())).sampling is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"temperature": 0}, r"sampling\.temperature: .*0 is greedy, which is what a benchmark without 'sampling' is"),
+        ({"temperature": -1.0}, r"sampling\.temperature"),
+        ({"temperature": float("inf")}, r"sampling\.temperature"),
+        ({"temperature": "hot"}, r"sampling\.temperature"),
+        ({"samples": 0}, r"sampling\.samples"),
+        ({"samples": True}, r"sampling\.samples"),
+        ({"reason": " "}, "reason is blank"),
+        ({"top_p": 0.0}, r"sampling\.top_p"),
+        ({"top_p": 1.1}, r"sampling\.top_p"),
+        ({"top_k": -1}, r"sampling\.top_k"),
+        ({"min_p": 1.0}, r"sampling\.min_p"),
+        ({"pass_at": [1, 9]}, "pass@9 needs at least 9 samples per item, not 8"),
+        ({"pass_at": [2, 2]}, "a k twice"),
+        ({"pass_at": [0]}, r"sampling\.pass_at"),
+        ({"temprature": 1.0}, "temprature: unknown field; close: 'temperature'"),
+    ],
+)
+def test_wrong_sampling_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_benchmark_file(_write(tmp_path / "toy.yaml", _generated(sampling={**SAMPLING, **changes})))
+
+
+@pytest.mark.parametrize("missing", ["temperature", "samples", "reason"])
+def test_sampling_says_how_hot_how_often_and_why(tmp_path: Path, missing: str) -> None:
+    sampling = {name: value for name, value in SAMPLING.items() if name != missing}
+    with pytest.raises(UserError, match=rf"sampling\.{missing}: required, and absent"):
+        load_benchmark_file(_write(tmp_path / "toy.yaml", _generated(sampling=sampling)))
+
+
+@pytest.mark.parametrize("changes", [{"temperature": 0.6}, {"prompt": {"item": "x", "do_sample": True}}])
+def test_sampling_that_is_not_declared_is_refused_with_the_way_to_declare_it(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    declared = r"unknown field; scored generation is greedy, but .* sampling: \{temperature: \.\.\., samples: "
+    with pytest.raises(UserError, match=declared):
+        load_benchmark_file(_write(tmp_path / "toy.yaml", _generated(**changes)))
+
+
+@pytest.mark.parametrize("stop", ["<think>", "</think>", "<", "</think>\n"])
+def test_a_stop_that_is_part_of_a_reasoning_marker_is_refused(tmp_path: Path, stop: str) -> None:
+    scorer = {"name": "gsm8k", "reasoning": THINK}
+    spec = _generated(scorer=scorer, prompt={"item": "x", "stop": [stop]})
+    with pytest.raises(UserError, match="hold one another"):
+        load_benchmark_file(_write(tmp_path / "toy.yaml", spec))
 
 
 @pytest.mark.parametrize(

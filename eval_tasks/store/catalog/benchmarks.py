@@ -16,7 +16,7 @@ from eval_tasks.store.tables import benchmarks, rules, suites
 R = TypeVar("R", Suite, DecisionRule)
 S = TypeVar("S", BenchmarkVersion, Suite, DecisionRule)
 
-_DIGESTS = ("items_digest", "template_digest", "scorer_digest", "kind", "max_tokens")
+_DIGESTS = ("items_digest", "template_digest", "scorer_digest", "kind", "max_tokens", "sampling")
 
 
 class Benchmarks(CatalogPart):
