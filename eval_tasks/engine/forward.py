@@ -61,11 +61,11 @@ class Body:
         )
 
     def key_values(self, positions: int) -> torch.Tensor:
-        """Room for the keys and values of so many positions, zero: a masked NaN would still be a NaN."""
+        """Room for the keys and values of so many positions. None is read before it was written."""
         import torch
 
         shape = (self._n_layers, 2, self._n_groups, positions, self._head_width)
-        return torch.zeros(shape, dtype=self.cache_dtype, device=self.device)
+        return torch.empty(shape, dtype=self.cache_dtype, device=self.device)
 
     @property
     def position_bytes(self) -> int:
