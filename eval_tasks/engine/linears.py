@@ -7,13 +7,68 @@ more) nor on one or two threads. MKL, torch's choice for fp32, splits the sum ov
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import torch
 
 MIN_ROWS = 4
+
+
+class Activation(NamedTuple):
+    """An element-wise function as oneDNN names it, computed where a product leaves its sums."""
+
+    name: str
+    algorithm: str = ""
+
+
+# By the class names of transformers' activation modules.
+ACTIVATIONS = {
+    "SiLUActivation": Activation("swish"),
+    "SiLU": Activation("swish"),
+    "GELUTanh": Activation("gelu", "tanh"),
+    "GELUActivation": Activation("gelu", "none"),
+}
+_NONE = Activation("none")
+
+
+class Product:
+    """x -> x @ weight.T + bias on CPU, for x of any leading shape with at least MIN_ROWS rows. `weight` is (out, in)."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        import torch
+
+        self.dtype = weight.dtype
+        # Without matrix units bfloat16 products run at half the speed of float32 ones. The inputs are the same numbers,
+        # the sums are float32 either way, and the result is rounded to bfloat16.
+        wide = self.dtype == torch.bfloat16 and not torch.cpu._is_amx_tile_supported()
+        self.inner_dtype = torch.float32 if wide else self.dtype
+        self._bias = None if bias is None else bias.to(self.inner_dtype)
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.to(self.inner_dtype), None)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """The product, in the model's dtype."""
+        return self.inner(x).to(self.dtype)
+
+    def inner(self, x: torch.Tensor, activation: Activation = _NONE) -> torch.Tensor:
+        """The product through `activation`, in `inner_dtype`."""
+        import torch
+
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+            x.to(self.inner_dtype), self._weight, self._bias, activation.name, [], activation.algorithm
+        )
+        return y
+
+    def times(self, x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+        """The product times `factor`, element by element, in `inner_dtype`."""
+        import torch
+
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+            x.to(self.inner_dtype), factor, self._weight, self._bias, "mul"
+        )
+        return y
+
 
 Multiply = Callable[["torch.Tensor"], "torch.Tensor"]
 
@@ -24,50 +79,57 @@ def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None) -> Multiply:
 
     if weight.device.type != "cpu":
         return lambda x: torch.nn.functional.linear(x, weight, bias)
-    linear = torch.ops.mkldnn._linear_pointwise
-    dtype = weight.dtype
-    wide = dtype == torch.bfloat16 and is_widened("bfloat16")
-    if wide:
-        weight, bias = weight.float(), None if bias is None else bias.float()
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
-
-    def multiply(x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = linear(x, packed, bias, "none", [], "")
-        return y
-
-    return (lambda x: multiply(x.float()).to(dtype)) if wide else multiply
-
-
-def is_widened(dtype: str) -> bool:
-    """Whether linear layers of this dtype are held and multiplied in float32 on this machine's CPU.
-
-    Without matrix units bfloat16 products run at half the speed of float32 ones. The inputs are the same numbers, the
-    sums are float32 either way, and the result is rounded to bfloat16.
-    """
-    import torch
-
-    return dtype == "bfloat16" and not torch.cpu._is_amx_tile_supported()
+    return Product(weight, bias)
 
 
 def pin_linears(base: torch.nn.Module) -> list[int]:
     """Replace the forward of every Linear and Conv1D below `base`; the widths (in and out features) that occur.
 
-    Their original weights are dropped: the packed copy is the only one.
+    Their original weights are dropped: the packed copy is the only one. A gated feed-forward on CPU becomes three
+    products with its activation and its gate inside them.
     """
-    import torch
-    from transformers.pytorch_utils import Conv1D
-
     widths: set[int] = set()
-    for module in base.modules():
-        if isinstance(module, torch.nn.Linear):
-            weight = module.weight.detach()
-        elif isinstance(module, Conv1D):
-            weight = module.weight.detach().t().contiguous()
-        else:
-            continue
+    for module, weight in _linear_modules(base):
         widths.update(weight.shape)
         bias = None if module.bias is None else module.bias.detach()
         object.__setattr__(module, "forward", multiply_by(weight, bias))
         if weight.device.type == "cpu":
-            module.weight = torch.nn.Parameter(weight.new_empty(0), requires_grad=False)
+            module.weight = _nothing(weight)
+    for module in base.modules():
+        _fuse(module)
     return sorted(widths)
+
+
+def _linear_modules(base: torch.nn.Module) -> Iterator[tuple[Any, torch.Tensor]]:
+    """Every module that is a linear layer, and its weight as (out, in)."""
+    import torch
+    from transformers.pytorch_utils import Conv1D
+
+    for module in base.modules():
+        if isinstance(module, torch.nn.Linear):
+            yield module, module.weight.detach()
+        elif isinstance(module, Conv1D):
+            yield module, module.weight.detach().t().contiguous()
+
+
+def _nothing(weight: torch.Tensor) -> torch.nn.Parameter:
+    import torch
+
+    return torch.nn.Parameter(weight.new_empty(0), requires_grad=False)
+
+
+def _fuse(module: Any) -> None:
+    """Give a feed-forward down(act(gate(x)) * up(x)) one forward of three products."""
+    gate, up, down = (
+        getattr(getattr(module, name, None), "forward", None) for name in ("gate_proj", "up_proj", "down_proj")
+    )
+    activation = ACTIVATIONS.get(type(getattr(module, "act_fn", None)).__name__)
+    if activation is None or not all(isinstance(product, Product) for product in (gate, up, down)):
+        return
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        x = x.to(gate.inner_dtype)
+        result: torch.Tensor = down(up.times(x, gate.inner(x, activation)))
+        return result
+
+    object.__setattr__(module, "forward", forward)
