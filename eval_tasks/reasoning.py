@@ -29,6 +29,11 @@ def first_stop(text: str, stops: Sequence[str], block: ReasoningBlock | None = N
     return -1
 
 
+def is_within(text: str, block: ReasoningBlock) -> bool:
+    """Whether what comes after `text` is reasoning."""
+    return _outside(text, block)[1]
+
+
 def answer_of(text: str, stops: Sequence[str], block: ReasoningBlock) -> Answer:
     """`text` before its first stop string and without its reasoning; empty when a block is never closed."""
     at = first_stop(text, stops, block)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval_tasks.reasoning import answer_of, first_stop
+from eval_tasks.reasoning import answer_of, first_stop, is_within
 from eval_tasks.records import ReasoningBlock
 
 THINK = ReasoningBlock(name="think", start="<think>", end="</think>")
@@ -32,6 +32,7 @@ OPEN = replace(THINK, begins_open=True)
 def test_the_answer_is_what_stands_outside_blocks(text: str, block: ReasoningBlock, answer: str) -> None:
     found = answer_of(text, (), block)
     assert (found.text, found.reason) == (answer, "")
+    assert not is_within(text, block)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,7 @@ def test_the_answer_is_what_stands_outside_blocks(text: str, block: ReasoningBlo
 )
 def test_a_block_that_is_never_closed_makes_all_of_it_reasoning(text: str, block: ReasoningBlock) -> None:
     found = answer_of(text, (), block)
+    assert is_within(text, block)
     assert found.text == ""
     assert found.reason == "reasoning block 'think' was never closed: no answer"
 
