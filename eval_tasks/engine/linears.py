@@ -34,7 +34,7 @@ _NONE = Activation("none")
 
 
 class Product:
-    """x -> x @ weight.T + bias on CPU, for x of any leading shape with at least MIN_ROWS rows. `weight` is (out, in)."""
+    """x -> x @ weight.T + bias on CPU, x of any leading shape with at least MIN_ROWS rows. `weight` is (out, in)."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         import torch
@@ -120,12 +120,12 @@ def _nothing(weight: torch.Tensor) -> torch.nn.Parameter:
 
 def _fuse(module: Any) -> None:
     """Give a feed-forward down(act(gate(x)) * up(x)) one forward of three products."""
-    gate, up, down = (
-        getattr(getattr(module, name, None), "forward", None) for name in ("gate_proj", "up_proj", "down_proj")
-    )
+    layers = [getattr(module, name, None) for name in ("gate_proj", "up_proj", "down_proj")]
+    products = [layer.forward for layer in layers if isinstance(getattr(layer, "forward", None), Product)]
     activation = ACTIVATIONS.get(type(getattr(module, "act_fn", None)).__name__)
-    if activation is None or not all(isinstance(product, Product) for product in (gate, up, down)):
+    if activation is None or len(products) < len(layers):
         return
+    gate, up, down = products
 
     def forward(x: torch.Tensor) -> torch.Tensor:
         x = x.to(gate.inner_dtype)
