@@ -40,9 +40,7 @@ class Product:
         import torch
 
         self.dtype = weight.dtype
-        # Without matrix units bfloat16 products run at half the speed of float32 ones. The inputs are the same numbers,
-        # the sums are float32 either way, and the result is rounded to bfloat16.
-        wide = self.dtype == torch.bfloat16 and not torch.cpu._is_amx_tile_supported()
+        wide = self.dtype == torch.bfloat16 and is_widened("bfloat16")
         self.inner_dtype = torch.float32 if wide else self.dtype
         self._bias = None if bias is None else bias.to(self.inner_dtype)
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.to(self.inner_dtype), None)
