@@ -7,9 +7,11 @@ batch, cache or tuning value. Knows no storage, no benchmark and no gold answer.
 from __future__ import annotations
 
 import dataclasses
+import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.engine.architectures import check_architecture
@@ -19,6 +21,7 @@ from eval_tasks.engine.head import Head
 from eval_tasks.engine.likelihood import score
 from eval_tasks.engine.linears import pin_linears
 from eval_tasks.engine.loading import load_model
+from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted, give_back
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
 from eval_tasks.engine.validity import problem_of
@@ -26,7 +29,12 @@ from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
+if TYPE_CHECKING:
+    import torch
+
 _MEBIBYTE = 1024 * 1024
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -109,11 +117,16 @@ class Engine:
         )
 
 
-def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None = None) -> Engine:
-    """An engine for the checkpoint in the local `folder`.
+def load_engine(
+    folder: Path,
+    config: EngineConfig,
+    tuning: EngineTuning | None = None,
+    workload: Workload = WEIGHTS_ALONE,
+) -> Engine:
+    """An engine for the checkpoint in the local `folder`; its `tuning` is lower than asked where `workload` needs it.
 
     Raises UserError for a configuration outside the contract, and CheckpointError with a reason for a checkpoint that
-    must not be evaluated (`architectures.check_architecture`, `loading.load_model`).
+    must not be evaluated (`architectures.check_architecture`, `memory.fitted`, `loading.load_model`).
     """
     tuning = tuning or EngineTuning()
     check_config(config, tuning)
@@ -123,6 +136,8 @@ def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None 
     check_architecture(declared, context)
     tokenizer = load_tokenizer(folder)
     device = prepare_torch(config)
+    tuning = fitted(folder, config, tuning, workload)
+    began = time.perf_counter()
     model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
     output = model.get_output_embeddings()
     head = Head(output.weight, output.bias, config.head_rows)
@@ -130,7 +145,17 @@ def load_engine(folder: Path, config: EngineConfig, tuning: EngineTuning | None 
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output
     body = Body(base, base.config, widths=pin_linears(base))
+    _own_weights(base)
+    give_back()
+    _log.info("%s was loaded in %.1f s", folder.name, time.perf_counter() - began)
     return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
+
+
+def _own_weights(base: torch.nn.Module) -> None:
+    """Copy what still lies in the mapped file: one that is overwritten would change the weights under the engine."""
+    for parameter in base.parameters():
+        if parameter.device.type == "cpu":
+            parameter.data = parameter.data.clone()
 
 
 def _invalid(request: Request, reason: str) -> Response:
