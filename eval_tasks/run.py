@@ -273,11 +273,11 @@ class _Worker:
     ) -> tuple[PromptBuilder, dict[str, Item]]:
         """The benchmark's prompts, and its items in this shard: its table is read once, not once per batch."""
         if benchmark_id not in self._benchmarks:
-            blobs = self._store.blobs
+            blobs, request = self._store.blobs, self._plan.request
             benchmark = self._store.catalog.benchmark_by_id(benchmark_id)
             shots = blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
             wanted = {i for batch in self._batches if batch.benchmark_id == benchmark_id for i in batch.item_ids}
             items = {item.item_id: item for item in blobs.get_items(benchmark.items_blob, wanted)}
-            builder = PromptBuilder(benchmark, shots, tokenizer, self._plan.request.engine, context)
+            builder = PromptBuilder(benchmark, shots, tokenizer, request.engine, context, request.seed)
             self._benchmarks[benchmark_id] = (builder, items)
         return self._benchmarks[benchmark_id]

@@ -178,7 +178,8 @@ def _work(
 
 
 def _cost_tokens(request: Request) -> int:
-    return len(request.prompt_ids) + sum(map(len, request.continuations)) + request.max_tokens
+    n_outputs = request.sampling.samples if request.sampling else 1
+    return len(request.prompt_ids) + sum(map(len, request.continuations)) + n_outputs * request.max_tokens
 
 
 def _flags(request: Request) -> Iterator[str]:

@@ -19,7 +19,7 @@ _NAMED_AT_MOST = 5
 
 
 class PromptBuilder:
-    """Builds the requests of one benchmark, batch by batch. `max_context` in tokens.
+    """Builds the requests of one benchmark, batch by batch. `max_context` in tokens; `seed` is the run's.
 
     The engine configuration's chat and BOS policies win over the benchmark's, unless they are ``auto``.
     """
@@ -31,9 +31,11 @@ class PromptBuilder:
         tokenizer: Tokenizer,
         engine: EngineConfig,
         max_context: int,
+        seed: int = 0,
     ) -> None:
         template = benchmark.template
         self._benchmark = benchmark
+        self._seed = seed
         self._context = min(max_context, engine.max_context or max_context)
         if benchmark.kind == "generation" and benchmark.max_tokens >= self._context:
             raise UserError(
@@ -77,12 +79,16 @@ class PromptBuilder:
         generates = benchmark.kind == "generation"
         stops = benchmark.template.stop if generates else ()
         max_tokens = benchmark.max_tokens if generates else 0
+        sampling = benchmark.sampling
+        reasoning = benchmark.scorer.reasoning if generates else None
         return Request(
             benchmark_id=benchmark.benchmark_id,
             item_id=item.item_id,
             kind=benchmark.kind,
             prompt=prompt.context,
-            prompt_digest=prompt_digest(encoded.prompt_ids, encoded.continuations, stops, max_tokens),
+            prompt_digest=prompt_digest(
+                encoded.prompt_ids, encoded.continuations, stops, max_tokens, sampling=sampling, reasoning=reasoning
+            ),
             prompt_ids=tuple(encoded.prompt_ids),
             continuations=tuple(tuple(ids) for ids in encoded.continuations),
             choices=prompt.choices,
@@ -92,6 +98,9 @@ class PromptBuilder:
             problem=encoded.problem,
             boundary_merge=encoded.boundary_merge,
             n_bytes=encoded.n_bytes,
+            sampling=sampling,
+            seed=self._seed if sampling else 0,
+            reasoning=reasoning,
         )
 
     def _refuse_long(self, items: Sequence[Item], encoded: Sequence[Encoded]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from eval_tasks.digests import digest_bytes, digest_value
-from eval_tasks.records import FewShot, Item, PromptTemplate, to_json
+from eval_tasks.records import FewShot, Item, PromptTemplate, ReasoningBlock, Sampling, to_json
 
 
 def template_digest(template: PromptTemplate, few_shot: FewShot | None, few_shot_items: Sequence[Item]) -> str:
@@ -22,11 +23,23 @@ def template_digest(template: PromptTemplate, few_shot: FewShot | None, few_shot
 
 
 def prompt_digest(
-    prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], stops: Sequence[str], max_tokens: int
+    prompt_ids: Sequence[int],
+    continuations: Sequence[Sequence[int]],
+    stops: Sequence[str],
+    max_tokens: int,
+    *,
+    sampling: Sampling | None = None,
+    reasoning: ReasoningBlock | None = None,
 ) -> str:
-    """Digest of a request's (prompt_ids, continuations, stops, max_tokens).
+    """Digest of a request's (prompt_ids, continuations, stops, max_tokens), and of its sampling and reasoning if any.
 
     For whole numbers and text, Python's compact JSON is the canonical JSON of RFC 8785, and 40 times faster to write.
     """
-    value = [list(prompt_ids), [list(ids) for ids in continuations], list(stops), max_tokens]
+    value: list[Any] = [list(prompt_ids), [list(ids) for ids in continuations], list(stops), max_tokens]
+    if sampling is not None or reasoning is not None:
+        value.append([sampling.sampling_digest if sampling else None, _markers(reasoning) if reasoning else None])
     return digest_bytes(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _markers(reasoning: ReasoningBlock) -> list[str | bool]:
+    return [reasoning.start, reasoning.end, reasoning.begins_open]

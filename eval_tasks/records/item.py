@@ -33,8 +33,9 @@ class Request:
     ``generation``: `stops` (text, cut before them) and `max_tokens`. `shared_prefix_tokens` is how many leading tokens
     of `prompt_ids` the item has in common with its neighbours in the plan (a hint: it never changes a number).
     `problem` names why an item cannot be scored (``empty_continuation`` ...): it becomes ``invalid`` without running.
-    `prompt_digest` is the digest of (prompt_ids, continuations, stops, max_tokens). `boundary_merge`: the tokenizer
-    merged the context's end with a choice's beginning, so the split stands where all choices still agree.
+    `prompt_digest` is the digest of (prompt_ids, continuations, stops, max_tokens), and of sampling and reasoning if
+    any. `boundary_merge`: the tokenizer merged the context's end with a choice's beginning, so the split stands where
+    all choices still agree.
 
     `sampling`: how outputs are drawn, None for the one greedy output; `seed` is the run's. `reasoning`: within such a
     block no stop string ends the output.

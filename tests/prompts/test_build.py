@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from eval_tasks.errors import UserError
-from eval_tasks.prompts import build_requests, prompt_digest
-from eval_tasks.records import BenchmarkVersion, EngineConfig, FewShot, Item, PromptTemplate
+from eval_tasks.prompts import PromptBuilder, build_requests, prompt_digest
+from eval_tasks.records import (
+    BenchmarkVersion,
+    EngineConfig,
+    FewShot,
+    Item,
+    PromptTemplate,
+    ReasoningBlock,
+    Sampling,
+    ScorerRef,
+)
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
 CHAT = "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
@@ -151,3 +160,19 @@ def test_golden_tokenizers_split_as_the_reference_does(
         for choice, ids in zip(request.choices, request.continuations, strict=True):
             expected = _token_logprob_pair(theirs, context, " " + choice)
             assert (list(request.prompt_ids), list(ids)) == expected
+
+
+def test_a_sampled_benchmark_asks_with_its_sampling_and_the_run_s_seed(
+    make_tokenizer: MakeTokenizer, make_benchmark: MakeBenchmark, make_item: MakeItem
+) -> None:
+    sampling = Sampling(temperature=0.6, samples=8, reason="why")
+    block = ReasoningBlock(name="think", start="<think>", end="</think>")
+    scorer = ScorerRef(name="gsm8k", version="1", reasoning=block)
+    items = [make_item(q="x")]
+    sampled = make_benchmark(TEXT, sampling=sampling, scorer=scorer)
+    (request,) = PromptBuilder(sampled, [], make_tokenizer(), EngineConfig(), 512, 7).requests(items)
+    assert (request.sampling, request.seed, request.reasoning) == (sampling, 7, block)
+    (plain,) = PromptBuilder(make_benchmark(TEXT), [], make_tokenizer(), EngineConfig(), 512, 7).requests(items)
+    assert (plain.sampling, plain.seed, plain.reasoning) == (None, 0, None)
+    assert plain.prompt_ids == request.prompt_ids
+    assert plain.prompt_digest != request.prompt_digest

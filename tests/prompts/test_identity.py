@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_tasks.digests import digest_value
 from eval_tasks.prompts import prompt_digest, template_digest
-from eval_tasks.records import DataSource, FewShot, Item, PromptTemplate
+from eval_tasks.records import DataSource, FewShot, Item, PromptTemplate, ReasoningBlock, Sampling
 
 OTHER: dict[str, Any] = {"choices": ("x",), "stop": ("\n",), "chat": "always", "bos": "always"}
 
@@ -41,3 +41,17 @@ def test_examples_and_how_they_are_chosen_are_in_the_digest_and_their_place_is_n
 @given(st.lists(st.integers(0, 300_000)), st.lists(st.text()), st.integers(0, 4096))
 def test_prompt_digest_is_that_of_the_canonical_json(ids: list[int], stops: list[str], max_tokens: int) -> None:
     assert prompt_digest(ids, [ids, [1]], stops, max_tokens) == digest_value([ids, [ids, [1]], stops, max_tokens])
+
+
+def test_sampling_and_markers_are_in_the_prompt_digest_and_names_and_reasons_are_not() -> None:
+    sampling = Sampling(temperature=0.6, samples=8, reason="why")
+    block = ReasoningBlock(name="think", start="<think>", end="</think>")
+    asked = [
+        prompt_digest([1], [], [], 9, sampling=s, reasoning=r)
+        for s in (None, sampling, replace(sampling, top_k=3))
+        for r in (None, block, replace(block, begins_open=True))
+    ]
+    assert len(set(asked)) == 9
+    assert asked[0] == prompt_digest([1], [], [], 9)
+    renamed = {"sampling": replace(sampling, reason="x"), "reasoning": replace(block, name="x")}
+    assert prompt_digest([1], [], [], 9, **renamed) == asked[4]
