@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.errors import UserError
@@ -37,6 +38,15 @@ from eval_tasks.store import Store
 from eval_tasks.tokenization import load_tokenizer
 
 _ITEMS_AT_ONCE = 512
+
+
+class _Size(NamedTuple):
+    """What a request asks of an engine; `cost_tokens` as in Work, `n_sequences` that are read for it."""
+
+    cost_tokens: int
+    prompt_tokens: int
+    output_tokens: int
+    n_sequences: int
 
 
 def plan(
@@ -158,28 +168,40 @@ def _work(
     benchmark: BenchmarkVersion, items: Sequence[Item], builder: PromptBuilder, batch_size: int
 ) -> tuple[list[Work], list[str]]:
     """The benchmark's batches, and remarks on its prompts for the plan's reader."""
-    costs: list[int] = []
+    sizes: list[_Size] = []
     flags: Counter[str] = Counter()
     for start in range(0, len(items), _ITEMS_AT_ONCE):
         for request in builder.requests(items[start : start + _ITEMS_AT_ONCE]):
-            costs.append(_cost_tokens(request))
+            sizes.append(_size(request))
             flags.update(_flags(request))
     group: Group = "generation" if benchmark.kind == "generation" else "logprob"
-    work = [
-        Work(
-            benchmark_id=benchmark.benchmark_id,
-            group=group,
-            item_ids=tuple(item.item_id for item in items[start : start + batch_size]),
-            cost_tokens=sum(costs[start : start + batch_size]),
+    work = []
+    for start in range(0, len(items), batch_size):
+        batch = sizes[start : start + batch_size]
+        work.append(
+            Work(
+                benchmark_id=benchmark.benchmark_id,
+                group=group,
+                item_ids=tuple(item.item_id for item in items[start : start + batch_size]),
+                cost_tokens=sum(size.cost_tokens for size in batch),
+                longest_prompt_tokens=max(size.prompt_tokens for size in batch),
+                longest_output_tokens=max(size.output_tokens for size in batch),
+                n_sequences=sum(size.n_sequences for size in batch),
+            )
         )
-        for start in range(0, len(items), batch_size)
-    ]
     return work, [f"{benchmark.name}: {flag} in {n} of {len(items)} items" for flag, n in sorted(flags.items())]
 
 
-def _cost_tokens(request: Request) -> int:
+def _size(request: Request) -> _Size:
     n_outputs = request.sampling.samples if request.sampling else 1
-    return len(request.prompt_ids) + sum(map(len, request.continuations)) + n_outputs * request.max_tokens
+    lengths = [len(ids) for ids in request.continuations]
+    longer = [n for n in lengths if n > 1] if len(lengths) > 1 else []
+    return _Size(
+        cost_tokens=len(request.prompt_ids) + sum(lengths) + n_outputs * request.max_tokens,
+        prompt_tokens=len(request.prompt_ids),
+        output_tokens=max(lengths, default=request.max_tokens),
+        n_sequences=1 + len(longer),
+    )
 
 
 def _flags(request: Request) -> Iterator[str]:

@@ -15,12 +15,18 @@ _GROUPS: tuple[Group, ...] = ("logprob", "generation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A batch before it has a number and a shard. `cost_tokens`: tokens to be read plus tokens that may be written."""
+    """A batch before it has a number and a shard. `cost_tokens`: tokens to be read plus tokens that may be written.
+
+    The others are as in PlannedShard, of this batch alone.
+    """
 
     benchmark_id: str
     group: Group
     item_ids: tuple[str, ...]
     cost_tokens: int
+    longest_prompt_tokens: int = 0
+    longest_output_tokens: int = 0
+    n_sequences: int = 0
 
 
 def cut_shards(work: Sequence[Work], limits: Limits) -> tuple[list[PlannedBatch], list[PlannedShard]]:
@@ -57,6 +63,9 @@ def cut_shards(work: Sequence[Work], limits: Limits) -> tuple[list[PlannedBatch]
                     n_batches=len(cut),
                     n_items=sum(len(batch.item_ids) for batch in cut),
                     cost_tokens=sum(batch.cost_tokens for batch in cut),
+                    longest_prompt_tokens=max(w.longest_prompt_tokens for _, w in part),
+                    longest_output_tokens=max(w.longest_output_tokens for _, w in part),
+                    most_sequences=max(w.n_sequences for _, w in part),
                 )
             )
     return sorted(batches, key=lambda batch: batch.batch), shards

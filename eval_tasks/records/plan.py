@@ -26,13 +26,20 @@ class PlannedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedShard:
-    """One pod's work."""
+    """One pod's work.
+
+    What its memory is reckoned from: tokens of its longest prompt and of the longest text that follows one, and how
+    many sequences its fullest batch reads (an item's prompt, and each of its choices of several tokens).
+    """
 
     shard: int
     group: Group
     n_batches: int
     n_items: int
     cost_tokens: int
+    longest_prompt_tokens: int = 0
+    longest_output_tokens: int = 0
+    most_sequences: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

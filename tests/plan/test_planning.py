@@ -123,6 +123,11 @@ def test_batches_follow_item_ids_and_carry_the_tokenizers_costs(
     assert [s.group for s in made.shards] == sorted((s.group for s in made.shards), reverse=True)
     assert sum(s.n_items for s in made.shards) == 200
     assert all(s.cost_tokens for s in made.shards)
+    # what each group asks of an engine at once: 32 prompts with two choices to read after each, or 32 to write after
+    picked, written = ([s for s in made.shards if s.group == group] for group in ("logprob", "generation"))
+    assert {(s.longest_prompt_tokens, s.longest_output_tokens, s.most_sequences) for s in picked} == {(40, 2, 96)}
+    assert {(s.longest_output_tokens, s.most_sequences) for s in written} == {(16, 32)}
+    assert max(s.longest_prompt_tokens for s in written) == 40
 
 
 def test_the_run_its_queue_and_its_shards_are_recorded(
