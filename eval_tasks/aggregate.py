@@ -19,6 +19,7 @@ from eval_tasks.records import BenchmarkVersion, Measurement
 from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.stats.item_scores import MetricTraits, item_scores, measured, metric_rows
+from eval_tasks.stats.within_item import within_item
 
 if TYPE_CHECKING:
     from eval_tasks.records import Run
@@ -42,7 +43,8 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
         graders = store.scores.graders(run_id, benchmark_id)
         if not graders:
             raise DataError(f"run {run_id} has no scores of {benchmark.name!r}; grade it first")
-        scores = store.scores.read(run_id, benchmark_id, grader=graders[-1], columns=_COLUMNS)
+        columns = [*_COLUMNS, "sample_values"] if benchmark.sampling else _COLUMNS
+        scores = store.scores.read(run_id, benchmark_id, grader=graders[-1], columns=columns)
         flags = store.responses.read(run_id, benchmark_id, columns=["prompt_truncated", "output_truncated"])
         metrics = set(pc.unique(scores["metric"]).to_pylist()) | {benchmark.primary_metric}
         measurements += aggregate_scores(
@@ -85,8 +87,9 @@ def aggregate_scores(
 ) -> list[Measurement]:
     """One measurement per metric of `scores`, the primary one first, the others by name.
 
-    scores: columns item_id, metric, value, weight, status, cluster; one row per item and metric. n_attempted: items the
-    plan asked for; those without a row are missing. contamination: item_id -> status, None when never checked.
+    scores: columns item_id, metric, value, weight, status, cluster (and sample_values where the benchmark is sampled);
+    one row per item and metric. n_attempted: items the plan asked for; those without a row are missing. contamination:
+    item_id -> status, None when never checked.
     Raises DataError for two scores of one item, a value that is no finite number, or more items than were attempted.
     """
     found = set(pc.unique(scores["metric"]).to_pylist())
@@ -103,6 +106,9 @@ def aggregate_scores(
         n_excluded = int(items.excluded.sum())
         n_missing = n_attempted - len(items.values) - n_excluded
         result = measured(items, info, n_missing=n_missing)
+        within = None
+        if benchmark.sampling is not None:
+            within = within_item(rows, info, n_samples=benchmark.sampling.samples)
         companion = None
         if contamination is not None:
             clustered = benchmark.cluster_key is not None
@@ -131,6 +137,7 @@ def aggregate_scores(
                 unit=info.unit,
                 contamination=contamination_note,
                 companion=companion,
+                within_item=within,
             )
         )
     return measurements

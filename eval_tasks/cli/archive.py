@@ -11,6 +11,7 @@ import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
 from eval_tasks.records import EngineConfig, to_json
+from eval_tasks.report.sentences import score_name
 
 
 @click.group("runs")
@@ -54,7 +55,7 @@ def runs_show(run: str, as_json: bool) -> None:
     )
     click.echo(f"request {found.request.request_digest}\nconfig  {found.config_digest}")
     rows = [
-        (m.benchmark, m.metric, score_text(m), m.n, m.n_attempted, m.contamination, m.quarantine_reason or None)
+        (m.benchmark, score_name(m), score_text(m), m.n, m.n_attempted, m.contamination, m.quarantine_reason or None)
         for m in measurements
     ]
     print_table("scores", ("benchmark", "metric", "score", "n", "attempted", "contamination", "quarantined"), rows)

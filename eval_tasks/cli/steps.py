@@ -29,6 +29,7 @@ from eval_tasks.join_contamination import join_contamination
 from eval_tasks.plan import plan, plan_uri
 from eval_tasks.publish import publish
 from eval_tasks.records import Checkpoint, EngineConfig, Plan, to_json
+from eval_tasks.report.sentences import score_name
 from eval_tasks.resolve import resolve
 from eval_tasks.run import run_shard
 from eval_tasks.settings import Settings, load_config
@@ -145,7 +146,7 @@ def aggregate_command(run: str, as_json: bool) -> None:
         print_json([to_json(m) for m in measurements])
         return
     for m in measurements:
-        click.echo(f"{m.benchmark} {m.metric}: {score_text(m)} (n = {m.n})")
+        click.echo(f"{m.benchmark} {score_name(m)}: {score_text(m)} (n = {m.n})")
 
 
 @click.command("join-contamination")

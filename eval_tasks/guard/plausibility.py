@@ -42,8 +42,8 @@ def check_measurement(measurement: Measurement, benchmark: BenchmarkVersion) -> 
 def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersion) -> list[Breach]:
     """One predicted letter for every item, all ties, too many empty or truncated outputs.
 
-    `responses` has columns status, output, logprobs, output_truncated; `scores` those of the primary metric, with
-    `extracted`.
+    `responses` has columns status, output, logprobs, output_truncated and, where the benchmark is sampled, samples:
+    each of them is an output then. `scores` are those of the primary metric, with `extracted`.
     """
     ok = responses.filter(pc.equal(responses["status"], "ok"))
     if ok.num_rows < MIN_ITEMS_FOR_SHAPE:
@@ -62,12 +62,13 @@ def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersi
         if _all_ties(ok["logprobs"]):
             breaches.append(Breach(check="all_ties", observed="all choices tie in every item", expected="some differ"))
     if benchmark.kind == "generation":
-        empty = pc.sum(pc.equal(pc.utf8_trim_whitespace(ok["output"]), "")).as_py() / ok.num_rows
+        outputs, truncated = _outputs(ok, sampled=benchmark.sampling is not None)
+        empty = pc.sum(pc.equal(pc.utf8_trim_whitespace(outputs), "")).as_py() / len(outputs)
         if empty > MAX_EMPTY_SHARE:
             breaches.append(
                 Breach(check="empty_share", observed=f"{empty:.0%} empty", expected=f"at most {MAX_EMPTY_SHARE:.0%}")
             )
-        cut = pc.sum(ok["output_truncated"]).as_py() / ok.num_rows
+        cut = pc.sum(truncated).as_py() / len(outputs)
         if cut > MAX_TRUNCATED_SHARE:
             breaches.append(
                 Breach(
@@ -77,6 +78,14 @@ def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersi
                 )
             )
     return breaches
+
+
+def _outputs(ok: pa.Table, *, sampled: bool) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Every output of the items, and whether it was cut at the token limit."""
+    if not sampled:
+        return ok["output"], ok["output_truncated"]
+    samples = pc.list_flatten(ok["samples"])
+    return pc.struct_field(samples, "output"), pc.equal(pc.struct_field(samples, "finish_reason"), "length")
 
 
 def _all_ties(logprobs: pa.ChunkedArray) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eval_tasks.digests import digest_parts
 from eval_tasks.prompts import render_text
-from eval_tasks.records import BenchmarkVersion, Item, SampleOutput
+from eval_tasks.records import BenchmarkVersion, Item, Response, SampleOutput
 from eval_tasks.store import Store
 
 N_SAMPLES = 5
@@ -41,7 +41,7 @@ def take_samples(store: Store, run_id: str, benchmark: BenchmarkVersion, grader:
     samples = []
     for item_id in chosen:
         response = responses[item_id]
-        output = response.output or ", ".join(f"{value:.4f}" for value in response.logprobs)
+        output = _shown(response)
         samples.append(
             SampleOutput(
                 item_id=item_id,
@@ -53,6 +53,14 @@ def take_samples(store: Store, run_id: str, benchmark: BenchmarkVersion, grader:
             )
         )
     return tuple(samples)
+
+
+def _shown(response: Response) -> str:
+    """The output, an even part of each sample, or the logprobs where there is no text."""
+    if response.samples:
+        each = _OUTPUT_CHARS // len(response.samples) - len("[99] \n")
+        return "\n".join(f"[{n}] {s.output[: max(each, 20)]}" for n, s in enumerate(response.samples, start=1))
+    return response.output or ", ".join(f"{value:.4f}" for value in response.logprobs)
 
 
 def _gold(benchmark: BenchmarkVersion, item: Item) -> str:

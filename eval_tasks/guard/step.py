@@ -67,7 +67,7 @@ def _excursions(
     responses = store.responses.read(
         run_id,
         benchmark.benchmark_id,
-        columns=["item_id", "status", "reason", "logprobs", "output", "output_truncated"],
+        columns=["item_id", "status", "reason", "logprobs", "output", "output_truncated", "samples"],
     )
     primary = next(m for m in measurements if m.primary)
     scores = store.scores.read(run_id, benchmark.benchmark_id, primary.grader)

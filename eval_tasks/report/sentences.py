@@ -134,10 +134,12 @@ def companion(measurement: Measurement) -> str:
 
 
 def score_name(measurement: Measurement) -> str:
-    """Metric with its unit where that is not points, and which way is better where it is down."""
+    """Metric with its unit where that is not points, which way is better where it is down, and samples where drawn."""
     says_itself = measurement.unit in ("fraction", measurement.metric.replace("_", " "))
     unit = "" if says_itself else unit_name(measurement.unit)
-    notes = [part for part in (unit, "" if measurement.higher_is_better else "lower is better") if part]
+    within = measurement.within_item
+    samples = "" if within is None else f"{within.n_samples} sample{'' if within.n_samples == 1 else 's'} per item"
+    notes = [part for part in (unit, "" if measurement.higher_is_better else "lower is better", samples) if part]
     return f"{measurement.metric} ({', '.join(notes)})" if notes else measurement.metric
 
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from eval_tasks.guard.plausibility import MIN_ITEMS_FOR_SHAPE, check_measurement, check_shape
-from eval_tasks.records import Measurement
-from tests.store.samples import benchmark
+from eval_tasks.records import Measurement, Sampling
+from eval_tasks.store.response_rows import table_of
+from tests.store.samples import benchmark, response, sample
 
 N = MIN_ITEMS_FOR_SHAPE
 
@@ -91,6 +92,21 @@ def test_all_ties_are_an_excursion_and_one_item_that_differs_is_not() -> None:
 def test_half_of_the_outputs_may_be_empty_or_cut(name: str, check: str) -> None:
     assert shape(kind="generation", **{name: N // 2}) == []
     assert shape(kind="generation", **{name: N // 2 + 1}) == [check]
+
+
+@pytest.mark.parametrize(("name", "check"), [("empty", "empty_share"), ("cut", "truncated_share")])
+def test_every_sample_of_a_sampled_item_is_an_output(name: str, check: str) -> None:
+    """Two samples per item: half of all outputs is the first sample of every item."""
+
+    def broken_by(n: int) -> list[str]:
+        bad = sample(output=" ") if name == "empty" else sample(finish_reason="length")
+        rows = [response(f"{k}", samples=(bad if k < n else sample(), bad)) for k in range(N)]
+        responses = table_of(rows, [""] * N, shard=0, batch=0)
+        drawn = benchmark(kind="generation", sampling=Sampling(temperature=1.0, samples=2, reason="test"))
+        return [breach.check for breach in check_shape(responses, pa.table({}), drawn)]
+
+    assert broken_by(0) == []
+    assert broken_by(1) == [check]
 
 
 def test_shapes_that_belong_to_another_kind_are_not_looked_at() -> None:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from eval_tasks.guard.samples import N_SAMPLES, choose, take_samples
+from eval_tasks.guard.samples import N_SAMPLES, _shown, choose, take_samples
 from eval_tasks.store import Store
+from tests.store import samples
 
 STATUSES = {f"i{n:03d}": "invalid" if n < 2 else "excluded" if n < 5 else "ok" for n in range(100)}
 
@@ -40,6 +41,13 @@ def test_statuses_take_turns_worst_first() -> None:
 def test_fewer_items_than_samples_are_all_shown() -> None:
     assert sorted(choose("run", {"a": "ok", "b": "invalid"})) == ["a", "b"]
     assert choose("run", {}) == []
+
+
+def test_every_sample_of_an_item_is_shown_in_part() -> None:
+    outputs = [f"{n} " + "x" * 3000 for n in range(8)]
+    shown = _shown(samples.response("i", samples=tuple(samples.sample(output=output) for output in outputs)))
+    assert len(shown) <= 1000
+    assert [line[:6] for line in shown.splitlines()] == [f"[{n + 1}] {n} " for n in range(8)]
 
 
 def test_a_sample_shows_prompt_output_reading_and_gold(store: Store, answered: Callable[..., str]) -> None:

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from eval_tasks.records import Comparison
+from eval_tasks.records import Comparison, WithinItem
 from eval_tasks.report import ReportView, sentences
 
 
@@ -59,6 +59,13 @@ def test_a_run_that_is_not_whole_says_so(view: ReportView) -> None:
     assert view.run is not None
     torn = dataclasses.replace(view, run=dataclasses.replace(view.run, status="incomplete", reason="shard 3 is lost"))
     assert "The run is incomplete: shard 3 is lost." in sentences.not_claimed(torn)
+
+
+def test_a_sampled_number_says_of_how_many_samples(view: ReportView) -> None:
+    greedy = dataclasses.replace(view.measurements[0], metric="strict", unit="fraction", higher_is_better=True)
+    assert sentences.score_name(greedy) == "strict"
+    for n, said in ((8, "strict (8 samples per item)"), (1, "strict (1 sample per item)")):
+        assert sentences.score_name(dataclasses.replace(greedy, within_item=WithinItem(n_samples=n))) == said
 
 
 def test_a_never_checked_number_says_so(view: ReportView) -> None:
