@@ -95,14 +95,15 @@ class Span:
 class PackedAttention:
     """Attention of the spans of a packed forward. Rows that belong to no span come out as zeros."""
 
-    def __init__(self, spans: Sequence[Span], n_rows: int, device: torch.device) -> None:
+    def __init__(self, spans: Sequence[Span], device: torch.device) -> None:
         import torch
 
         self._spans = spans
         self._masks: dict[tuple[int, int | None], torch.Tensor | None] = {}
         # Where each row goes in the list of all tiles of all spans, and which row each place of a tile is filled with:
         # its own, or any row of the span where it has none.
-        places = [0] * n_rows
+        self._owned = spans[-1].row + spans[-1].n
+        places = [0] * self._owned
         filled: list[int] = []
         for span in spans:
             first = len(filled) + span.start % TILE
@@ -110,8 +111,7 @@ class PackedAttention:
                 places[span.row + i] = first + i
             offset = span.tiles.start * TILE - span.start
             filled += [span.row + min(max(offset + i, 0), span.n - 1) for i in range(len(span.tiles) * TILE)]
-        self._owned = spans[-1].row + spans[-1].n
-        self._places = torch.tensor(places[: self._owned], device=device)
+        self._places = torch.tensor(places, device=device)
         self._filled = torch.tensor(filled, device=device)
 
     def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
@@ -196,6 +196,24 @@ class DecodeAttention:
                     scores.div_(form.softcap).tanh_().mul_(form.softcap)
                 torch.bmm(scores.softmax(dim=-1), values, out=out[row])
         return out.view(n_rows, heads, width).to(q.dtype)
+
+
+class MixedAttention:
+    """Attention of a forward whose first `n_packed` rows are spans and whose others are decoded rows."""
+
+    def __init__(self, packed: Attend, n_packed: int, decoded: Attend) -> None:
+        self._packed = packed
+        self._n_packed = n_packed
+        self._decoded = decoded
+
+    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
+        """See Attend."""
+        import torch
+
+        n = self._n_packed
+        packed = self._packed(layer, q[:, :n], k[:, :n], v[:, :n], form)
+        decoded = self._decoded(layer, q[:, n:], k[:, n:], v[:, n:], form)
+        return torch.cat((packed, decoded))
 
 
 def _first_key(tile: int, window: int | None) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eval_tasks.engine.attention import Attend, DecodeAttention, PackedAttention, Span
+from eval_tasks.engine.attention import Attend, DecodeAttention, MixedAttention, PackedAttention, Span
 from eval_tasks.engine.linears import MIN_ROWS
 from eval_tasks.engine.runtime import TILE
 
@@ -32,6 +32,15 @@ class Part:
     start: int
     cache: torch.Tensor
     keep: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One token that was written, at its position; `cache` has all before it."""
+
+    id: int
+    position: int
+    cache: torch.Tensor
 
 
 def room_for(n_tokens: int) -> int:
@@ -72,8 +81,11 @@ class Body:
         """Size of one position's keys and values over all layers."""
         return self._n_layers * 2 * self._n_groups * self._head_width * self.cache_dtype.itemsize
 
-    def read(self, parts: Sequence[Part]) -> torch.Tensor:
-        """The final hidden states of the parts' tokens, one part after the other, (tokens, width), in one forward."""
+    def forward(self, parts: Sequence[Part], decoded: Sequence[Decoded] = ()) -> tuple[torch.Tensor, torch.Tensor]:
+        """One forward: the final hidden states of the parts' tokens, part after part, and those of the decoded ones.
+
+        Both are (tokens, width). The decoded tokens' keys and values go to their caches.
+        """
         spans: list[Span] = []
         ids: list[int] = []
         positions: list[int] = []
@@ -82,18 +94,23 @@ class Body:
             spans.append(Span(row=len(ids), n=n, start=part.start, cache=part.cache, keep=part.keep))
             ids += part.ids
             positions += range(part.start, part.start + n)
-        n_rows = len(ids) + -len(ids) % self.row_multiple
-        return self._run(ids, positions, n_rows, PackedAttention(spans, n_rows, self.device))
+        n_read = len(ids)
+        ids += [token.id for token in decoded]
+        positions += [token.position for token in decoded]
+        hidden = self._run(ids, positions, self._attend(spans, n_read, decoded))
+        return hidden[:n_read], hidden[n_read:]
 
-    def decode(self, ids: Sequence[int], positions: Sequence[int], caches: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The final hidden state of one more token per sequence, (rows, width); its keys and values go to `caches`."""
-        n_rows = len(ids) + -len(ids) % self.row_multiple
-        return self._run(ids, positions, n_rows, DecodeAttention(caches, positions))
+    def _attend(self, spans: Sequence[Span], n_read: int, decoded: Sequence[Decoded]) -> Attend:
+        decode = DecodeAttention([t.cache for t in decoded], [t.position for t in decoded])
+        if not spans:
+            return decode
+        packed = PackedAttention(spans, self.device)
+        return MixedAttention(packed, n_read, decode) if decoded else packed
 
-    def _run(self, ids: Sequence[int], positions: Sequence[int], n_rows: int, attend: Attend) -> torch.Tensor:
+    def _run(self, ids: Sequence[int], positions: Sequence[int], attend: Attend) -> torch.Tensor:
         import torch
 
-        filler = n_rows - len(ids)
+        filler = -len(ids) % self.row_multiple
         with torch.inference_mode():
             hidden: torch.Tensor = self._base(
                 input_ids=torch.tensor([[*ids, *[ids[-1]] * filler]], device=self.device),

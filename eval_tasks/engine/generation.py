@@ -1,5 +1,6 @@
 """Generation requests in, greedy continuations out: a fixed number of slots, each refilled when its item has ended.
 
+One forward reads the prompts of the items that begin and the last token of every other.
 A slot's row depends on its own tokens alone: linear layers give a row the same bits at any number of rows, attention
 is one call per row over its own cache. Nothing of the checkpoint's generation_config is read but its EOS ids.
 """
@@ -9,10 +10,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from eval_tasks.engine.forward import Body, Part, room_for
+from eval_tasks.engine.forward import Body, Decoded, Part, room_for
 from eval_tasks.engine.head import Head
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.stopping import Stopper
@@ -81,60 +82,52 @@ class Generator:
         active: list[_Slot] = []
         responses: dict[int, Response] = {}
         while waiting or active:
-            while waiting and len(active) < self._tuning.decode_rows:
-                started = self._next(waiting, self._tuning.decode_rows - len(active))
-                self._timed(started, self._prefill)
-                active += started
-                active = self._retire(active, responses)
-            if active:
-                self._timed(active, self._decode)
-                active = self._retire(active, responses)
+            started = self._next(waiting, active)
+            began = time.perf_counter()
+            self._step(started, active)
+            active += started
+            for slot in active:
+                slot.seconds += (time.perf_counter() - began) / len(active)
+            active = self._retire(active, responses)
         self._paths.trim()
         return [responses[i] for i in range(len(requests))]
 
-    def _next(self, waiting: deque[_Slot], room: int) -> list[_Slot]:
-        """The next items, as many prompts as one forward is to read, at least one."""
+    def _next(self, waiting: deque[_Slot], active: Sequence[_Slot]) -> list[_Slot]:
+        """The items to begin beside the `active` ones, as many prompts as one forward is to read, at least one."""
         started: list[_Slot] = []
-        n_tokens = 0
-        while waiting and len(started) < room:
+        n_tokens = len(active)
+        while waiting and len(active) + len(started) < self._tuning.decode_rows:
             n_tokens += len(waiting[0].request.prompt_ids)
             if started and n_tokens > self._tuning.tokens_per_forward:
                 break
             started.append(waiting.popleft())
         return started
 
-    def _timed(self, slots: Sequence[_Slot], work: Callable[[Sequence[_Slot]], None]) -> None:
-        began = time.perf_counter()
-        work(slots)
-        for slot in slots:
-            slot.seconds += (time.perf_counter() - began) / len(slots)
+    def _step(self, started: Sequence[_Slot], active: Sequence[_Slot]) -> None:
+        """Read the prompts of `started` and the last token of each of `active`; write the next token of each."""
+        import torch
 
-    def _prefill(self, slots: Sequence[_Slot]) -> None:
-        """Read the prompts and write the first token of each."""
-        parts = []
-        for slot in slots:
-            ids = slot.request.prompt_ids
-            slot.cache = self._body.key_values(room_for(len(ids) + 1))
-            if self._paths.shared:
-                cache, start = self._paths.enter(ids, len(ids) - 1)
-                parts.append(Part(ids=ids[start:], start=start, cache=cache, keep=slot.cache))
-            else:
-                parts.append(Part(ids=ids, start=0, cache=slot.cache))
+        parts = [self._part(slot) for slot in started]
+        decoded = [Decoded(slot.stopper.ids[-1], slot.position, self._roomy_cache(slot)) for slot in active]
         try:
-            hidden = self._body.read(parts)
+            read, hidden = self._body.forward(parts, decoded)
         except BaseException:
             self._paths.clear()
             raise
-        ends = list(itertools.accumulate(len(part.ids) for part in parts))
-        for slot, best in zip(slots, self._head.greedy(hidden[[end - 1 for end in ends]]), strict=True):
+        last = [end - 1 for end in itertools.accumulate(len(part.ids) for part in parts)]
+        if parts:
+            hidden = torch.cat((read[last], hidden))
+        for slot, best in zip((*started, *active), self._head.greedy(hidden), strict=True):
             slot.take(best)
 
-    def _decode(self, slots: Sequence[_Slot]) -> None:
-        """Read the last token of each slot and write the next one."""
-        caches = [self._roomy_cache(slot) for slot in slots]
-        hidden = self._body.decode([s.stopper.ids[-1] for s in slots], [s.position for s in slots], caches)
-        for slot, best in zip(slots, self._head.greedy(hidden), strict=True):
-            slot.take(best)
+    def _part(self, slot: _Slot) -> Part:
+        """What is to be read of a prompt."""
+        ids = slot.request.prompt_ids
+        slot.cache = self._body.key_values(room_for(len(ids) + 1))
+        if not self._paths.shared:
+            return Part(ids=ids, start=0, cache=slot.cache)
+        cache, start = self._paths.enter(ids, len(ids) - 1)
+        return Part(ids=ids[start:], start=start, cache=cache, keep=slot.cache)
 
     def _roomy_cache(self, slot: _Slot) -> torch.Tensor:
         """The slot's cache, grown by half when its next position is beyond it, never past what the item may need."""

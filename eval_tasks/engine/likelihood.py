@@ -123,7 +123,7 @@ def _forwards(sequences: Sequence[_Sequence], paths: PrefixPaths, n_tokens: int)
 
 def _read(pieces: Sequence[_Piece], body: Body, queue: _Queue) -> None:
     """Run one forward; append the hidden rows that are wanted."""
-    hidden = body.read([piece.part for piece in pieces])
+    hidden, _ = body.forward([piece.part for piece in pieces])
     rows: list[int] = []
     row = 0
     for piece in pieces:

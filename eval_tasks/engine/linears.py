@@ -130,7 +130,7 @@ def _nothing(weight: torch.Tensor) -> torch.nn.Parameter:
 def _fuse(module: Any) -> None:
     """Give a feed-forward down(act(gate(x)) * up(x)) one forward of three products."""
     layers = [getattr(module, name, None) for name in ("gate_proj", "up_proj", "down_proj")]
-    products = [forward for layer in layers if isinstance(forward := getattr(layer, "forward", None), Product)]
+    products = [f for layer in layers if isinstance(f := getattr(layer, "forward", None), Product)]
     activation = ACTIVATIONS.get(type(getattr(module, "act_fn", None)).__name__)
     if activation is None or len(products) < len(layers):
         return
