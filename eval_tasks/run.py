@@ -14,15 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
 from eval_tasks.environment import describe_environment, harness_version
 from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
+from eval_tasks.pace import Pace
 from eval_tasks.prompts import PromptBuilder
-from eval_tasks.records import Item, Plan, PlannedBatch, Response
+from eval_tasks.records import EngineTuning, Item, Plan, PlannedBatch, Response
 from eval_tasks.settings import Limits
 from eval_tasks.store import Store
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from eval_tasks.engine import Engine, Workload
+    from eval_tasks.store.catalog.shards import ShardStatus
 
 Progress = Callable[[int, int], None]
 
@@ -35,7 +41,10 @@ class InterruptedShardError(InfraError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
-    """What one call of `run_shard` did: `n_computed` of `n_items` were computed here, the others by someone before."""
+    """What one call of `run_shard` did: `n_computed` of `n_items` were computed here, the others by someone before.
+
+    `tuning`: what the engine ran with, None when nothing was left to compute.
+    """
 
     run_id: str
     shard: int
@@ -43,6 +52,7 @@ class ShardReport:
     n_computed: int
     env_fingerprint: str
     seconds: float
+    tuning: EngineTuning | None = None
 
 
 def run_shard(
@@ -82,10 +92,12 @@ def run_shard(
         )
     _check_harness(plan)
     fingerprint = _pin_environment(store, plan)
-    store.catalog.record_shard(plan.run_id, shard, status="running", env_fingerprint=fingerprint, node=node)
-    worker = _Worker(store, plan, batches, cache_dir)
-    with _failure_recorded(store, plan, shard, fingerprint=fingerprint, node=node):
-        n_computed = _drain(store, plan, batches, worker, owner=owner, limits=limits, stop=stop, progress=progress)
+    books = _Books(store, plan, shard, n_items=n_items, fingerprint=fingerprint, node=node)
+    worker = _Worker(store, plan, shard, batches, cache_dir)
+    with books.failure_recorded():
+        n_computed = _drain(
+            store, plan, batches, worker, books, owner=owner, limits=limits, stop=stop, progress=progress
+        )
     report = ShardReport(
         run_id=plan.run_id,
         shard=shard,
@@ -93,16 +105,9 @@ def run_shard(
         n_computed=n_computed,
         env_fingerprint=fingerprint,
         seconds=time.monotonic() - started,
+        tuning=books.tuning,
     )
-    store.catalog.record_shard(
-        plan.run_id,
-        shard,
-        status="done",
-        env_fingerprint=fingerprint,
-        node=node,
-        n_items=n_items,
-        seconds=report.seconds,
-    )
+    books.record("done", seconds=report.seconds)
     return report
 
 
@@ -134,22 +139,75 @@ def _pin_environment(store: Store, plan: Plan) -> str:
     return fingerprint
 
 
-@contextmanager
-def _failure_recorded(store: Store, plan: Plan, shard: int, *, fingerprint: str, node: str) -> Iterator[None]:
-    """Say in the catalog why a shard ended, and that its run is gone when its checkpoint is."""
-    try:
-        yield
-    except EvalError as error:
-        reason = f"{type(error).__name__}: {error}"
+class _Books:
+    """What the catalog and the log are told of one shard."""
+
+    def __init__(self, store: Store, plan: Plan, shard: int, *, n_items: int, fingerprint: str, node: str) -> None:
+        self._store = store
+        self._plan = plan
+        self._shard = shard
+        self.n_items = n_items
+        self._fingerprint = fingerprint
+        self._node = node
+        self._pace: Pace | None = None
+        self.n_done = 0
+        self.tuning: EngineTuning | None = None
+
+    def record(self, status: ShardStatus, *, seconds: float = 0.0, reason: str = "") -> None:
+        """Say in the catalog where the shard stands."""
+        self._store.catalog.record_shard(
+            self._plan.run_id,
+            self._shard,
+            status=status,
+            env_fingerprint=self._fingerprint,
+            node=self._node,
+            n_items=self.n_done,
+            seconds=seconds,
+            reason=reason,
+            tuning=self.tuning,
+        )
+
+    def begin(self, tuning: EngineTuning, left: Sequence[PlannedBatch]) -> None:
+        """The engine is loaded: from here on the speed is measured."""
+        if self._pace is None:
+            self.tuning = tuning
+            cost = sum(batch.cost_tokens for batch in left)
+            self._pace = Pace(n_items=self.n_items, n_done=self.n_done, cost_left=cost)
+            self.record("running")
+
+    def computed(self, batch: PlannedBatch, rows: Sequence[Response]) -> None:
+        """A batch was computed here: a line in the log, and a word in the catalog, once in some seconds."""
+        self.n_done = min(self.n_items, self.n_done + len(rows))
+        if self._pace is None:
+            return
+        n_tokens = sum(row.n_prompt_tokens + row.n_output_tokens for row in rows)
+        line = self._pace.add(len(rows), n_tokens, batch.cost_tokens)
+        if line:
+            _log.info("shard %d: %s", self._shard, line)
+            self._untold(lambda: self.record("running"), "how far it is")
+
+    @contextmanager
+    def failure_recorded(self) -> Iterator[None]:
+        """Say in the catalog why a shard ended, and that its run is gone when its checkpoint is."""
         try:
-            store.catalog.record_shard(
-                plan.run_id, shard, status="failed", env_fingerprint=fingerprint, node=node, reason=reason
-            )
-            if isinstance(error, CheckpointGoneError):
-                store.catalog.update_run(plan.run_id, status="gone", reason=str(error))
-        except InfraError as unrecorded:
-            _log.warning("why shard %d of run %s failed was not recorded: %s", shard, plan.run_id, unrecorded)
-        raise
+            self.record("running")
+            yield
+        except EvalError as error:
+            failure = error
+            self._untold(lambda: self._failed(failure), "why it failed")
+            raise
+
+    def _failed(self, error: EvalError) -> None:
+        self.record("failed", reason=f"{type(error).__name__}: {error}")
+        if isinstance(error, CheckpointGoneError):
+            self._store.catalog.update_run(self._plan.run_id, status="gone", reason=str(error))
+
+    def _untold(self, record: Callable[[], None], what: str) -> None:
+        """Record what the work does not wait for: a catalog out of reach for a while does not end it."""
+        try:
+            record()
+        except InfraError as error:
+            _log.warning("shard %d of run %s: %s was not recorded: %s", self._shard, self._plan.run_id, what, error)
 
 
 def _drain(
@@ -157,6 +215,7 @@ def _drain(
     plan: Plan,
     batches: Sequence[PlannedBatch],
     worker: _Worker,
+    books: _Books,
     *,
     owner: str,
     limits: Limits,
@@ -170,16 +229,17 @@ def _drain(
     while True:
         done = store.queue.results(plan.run_id)
         left = [batch for batch in batches if batch.batch not in done]
+        books.n_done = total - sum(len(batch.item_ids) for batch in left)
         if progress:
-            progress(total - sum(len(batch.item_ids) for batch in left), total)
+            progress(books.n_done, total)
         if not left:
             return n_computed
+        _heed(stop, books)
+        # Before any claim: a pod that is stopped while it loads leaves none behind.
+        books.begin(worker.load(), left)
         before = n_computed
         for batch in left:
-            if stop is not None and stop.is_set():
-                raise InterruptedShardError(
-                    f"stopped with {len(left)} of {len(batches)} batches to go; finished ones are kept"
-                )
+            _heed(stop, books)
             if not store.queue.try_claim(plan.run_id, batch.batch, owner, limits.lease_seconds, datetime.now(UTC)):
                 continue
             with _lease(store, plan.run_id, batch.batch, owner, limits.lease_seconds):
@@ -187,8 +247,9 @@ def _drain(
                 result_id = store.responses.write_batch(plan.run_id, batch.shard, batch.batch, rows)
                 store.queue.try_complete(plan.run_id, batch.batch, owner, result_id)
             n_computed += len(rows)
+            books.computed(batch, rows)
             if progress:
-                progress(min(total, total - sum(len(b.item_ids) for b in left) + n_computed - before), total)
+                progress(books.n_done, total)
         if n_computed > before:
             patience = time.monotonic() + 2 * limits.lease_seconds
         elif time.monotonic() > patience:
@@ -198,6 +259,14 @@ def _drain(
             )
         else:
             time.sleep(min(1.0, limits.lease_seconds / 10))
+
+
+def _heed(stop: threading.Event | None, books: _Books) -> None:
+    if stop is not None and stop.is_set():
+        raise InterruptedShardError(
+            f"stopped with {books.n_items - books.n_done} of {books.n_items} items to go in unfinished batches; "
+            "finished ones are kept"
+        )
 
 
 @contextmanager
@@ -236,13 +305,14 @@ def _lease(store: Store, run_id: str, batch: int, owner: str, lease_seconds: flo
 class _Worker:
     """The model, the tokenizer, and the prompts and items of one shard's benchmarks, each loaded when first needed."""
 
-    def __init__(self, store: Store, plan: Plan, batches: Sequence[PlannedBatch], cache_dir: Path) -> None:
+    def __init__(self, store: Store, plan: Plan, shard: int, batches: Sequence[PlannedBatch], cache_dir: Path) -> None:
         self._store = store
         self._plan = plan
+        self._shard = shard
         self._batches = batches
         self._cache_dir = cache_dir
         self._tokenizer: Tokenizer | None = None
-        self._engine: object | None = None
+        self._engine: Engine | None = None
         self._benchmarks: dict[str, tuple[PromptBuilder, dict[str, Item]]] = {}
 
     def compute(self, batch: PlannedBatch) -> list[Response]:
@@ -250,12 +320,16 @@ class _Worker:
         engine, tokenizer, context = self._loaded()
         builder, items = self._benchmark(batch.benchmark_id, tokenizer, context)
         requests = builder.requests([items[item_id] for item_id in batch.item_ids])
-        rows: list[Response] = engine.respond(requests)  # type: ignore[attr-defined]
+        rows = engine.respond(requests)
         if [row.item_id for row in rows] != list(batch.item_ids):
             raise DataError(f"batch {batch.batch} of run {self._plan.run_id}: rows do not match the planned items")
         return [replace(row, benchmark_id=batch.benchmark_id) for row in rows]
 
-    def _loaded(self) -> tuple[object, Tokenizer, int]:
+    def load(self) -> EngineTuning:
+        """Fetch the checkpoint and load the engine, once; the tuning it runs with."""
+        return self._loaded()[0].tuning
+
+    def _loaded(self) -> tuple[Engine, Tokenizer, int]:
         if self._engine is None or self._tokenizer is None:
             from eval_tasks.engine import load_engine
 
@@ -265,8 +339,20 @@ class _Worker:
             limit = max_context(read_config(folder))
             self._context = min(limit, engine.max_context or limit)
             self._tokenizer = load_tokenizer(folder)
-            self._engine = load_engine(folder, engine, self._store.catalog.run(self._plan.run_id).tuning)
+            tuning = self._store.catalog.run(self._plan.run_id).tuning
+            self._engine = load_engine(folder, engine, tuning, self._workload())
         return self._engine, self._tokenizer, self._context
+
+    def _workload(self) -> Workload:
+        from eval_tasks.engine import Workload
+
+        shard = next(shard for shard in self._plan.shards if shard.shard == self._shard)
+        return Workload(
+            prompt_tokens=shard.longest_prompt_tokens,
+            output_tokens=shard.longest_output_tokens,
+            n_sequences=shard.most_sequences,
+            generates=shard.group == "generation",
+        )
 
     def _benchmark(
         self, benchmark_id: str, tokenizer: Tokenizer, context: int

@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select
 
 from eval_tasks.errors import UserError
-from eval_tasks.records import PlannedShard
+from eval_tasks.records import EngineTuning, PlannedShard
 from eval_tasks.records.plan import Group
 from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, record_at
 from eval_tasks.store.catalog.runs import require_run
@@ -20,7 +20,10 @@ ShardStatus = Literal["planned", "running", "done", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRow:
-    """A shard of a run. `n_items` was planned, `n_done` is what its pods did in all; `seconds` is the last pod's."""
+    """A shard of a run. `n_items` was planned, `n_done` is what its pods did in all; `seconds` is the last pod's.
+
+    `tuning`: what the last pod's engine ran with, when that is known.
+    """
 
     run_id: str
     shard: int
@@ -34,6 +37,7 @@ class ShardRow:
     n_done: int = 0
     seconds: float = 0.0
     reason: str = ""
+    tuning: EngineTuning | None = None
 
 
 class Shards(CatalogPart):
@@ -63,6 +67,7 @@ class Shards(CatalogPart):
         n_items: int = 0,
         seconds: float = 0.0,
         reason: str = "",
+        tuning: EngineTuning | None = None,
     ) -> ShardRow:
         """Record what a pod says of its shard (`n_items`: how many are done). Raises UserError for no such shard."""
         key = {"run_id": run_id, "shard": shard}
@@ -80,6 +85,7 @@ class Shards(CatalogPart):
                 n_done=n_items,
                 seconds=float(seconds),
                 reason=reason,
+                tuning=tuning,
             )
             change(connection, table, key, _columns(row))
             return row
