@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from eval_tasks import run as run_module
-from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
+from eval_tasks.engine import memory
+from eval_tasks.engine.room import Room
+from eval_tasks.errors import CheckpointError, CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.grade import grade
-from eval_tasks.records import Environment, Item, Plan
+from eval_tasks.records import EngineTuning, Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, run_shard
 from eval_tasks.settings import Limits, Settings
 from eval_tasks.store import Store, open_store
@@ -143,6 +145,81 @@ def test_a_stopped_shard_keeps_its_batches_and_goes_on_to_the_same_rows(
     assert kept >= 1
     assert run_all(store, made, tmp_path, owner="second") < N_ITEMS
     assert rows_digest(store, made) == rows_digest(store, undisturbed)
+
+
+def test_a_pod_that_is_stopped_while_it_loads_leaves_no_claim(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    load = run_module._Worker.load
+
+    def stopped(worker: Any) -> Any:
+        stop.set()
+        return load(worker)
+
+    monkeypatch.setattr(run_module._Worker, "load", stopped)
+    claims: list[int] = []
+    monkeypatch.setattr(store.queue, "try_claim", lambda *_: claims.append(1))
+    uri, n_items = uri_of(store, made), made.shards[0].n_items
+    with pytest.raises(InterruptedShardError, match=f"{n_items} of {n_items} items to go"):
+        run_shard(store, plan_uri=uri, shard=0, owner="pod", cache_dir=tmp_path / "cache", stop=stop)
+    assert not claims
+
+
+def test_the_catalog_and_the_log_follow_a_shard(
+    store: Store, checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(store, tmp_path / "benchmarks")
+    made = planned(store, checkpoint, shard_cost_tokens=10**9)
+    stop = threading.Event()
+    seen: list[tuple[str, int]] = []
+
+    def watch(done: int, total: int) -> None:
+        (row,) = (r for r in store.catalog.shards(made.run_id) if r.shard == 0)
+        seen.append((row.status, row.n_done))
+        if done == 64:
+            stop.set()
+
+    arguments: dict[str, Any] = {"plan_uri": uri_of(store, made), "shard": 0, "cache_dir": tmp_path / "cache"}
+    caplog.set_level("INFO", logger="eval_tasks")
+    with pytest.raises(InterruptedShardError):
+        run_shard(store, owner="first", stop=stop, progress=watch, **arguments)
+    row = store.catalog.shards(made.run_id)[0]
+    assert (row.status, row.n_done) == ("failed", 64)  # what is done stays done
+    assert seen[0] == ("running", 0) and ("running", 32) in seen
+    lines = [m for m in caplog.messages if "items/s" in m]
+    assert len(lines) == 1  # two batches within some seconds
+    assert lines[0].startswith(f"shard 0: 32 of {made.shards[0].n_items} items, ")
+    assert any("was loaded in" in m for m in caplog.messages)
+    report = run_shard(store, owner="second", **arguments)
+    assert report.n_computed == made.shards[0].n_items - 64
+    row = store.catalog.shards(made.run_id)[0]
+    assert (row.status, row.n_done, row.tuning) == ("done", made.shards[0].n_items, EngineTuning())
+
+
+def test_a_shard_that_does_not_fit_fails_by_name_with_nothing_computed(
+    store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "room_of", lambda _device: Room(n_bytes=1 << 20, source="a small pod"))
+    with pytest.raises(CheckpointError, match=r"needs .* 1 MiB are free \(a small pod\)") as caught:
+        run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="a", cache_dir=tmp_path / "cache")
+    assert caught.value.reason == "does_not_fit"
+    row = store.catalog.shards(made.run_id)[0]
+    assert row.status == "failed" and row.reason.startswith("CheckpointError: ")
+    assert store.queue.results(made.run_id) == {}
+
+
+def test_tuning_that_was_lowered_is_recorded_and_moves_no_row(
+    store: Store, made: Plan, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_all(store, made, tmp_path)
+    other = planned(store, checkpoint, repeat=1)
+    # Too little for the prefix cache that was asked for, enough for everything else.
+    monkeypatch.setattr(memory, "room_of", lambda _device: Room(n_bytes=300 << 20, source="a small pod"))
+    run_all(store, other, tmp_path)
+    tunings = {row.tuning for row in store.catalog.shards(other.run_id)}
+    assert all(tuning is not None and tuning.prefix_cache_mb < EngineTuning().prefix_cache_mb for tuning in tunings)
+    assert rows_digest(store, made) == rows_digest(store, other)
 
 
 def test_two_pods_on_one_shard_give_one_result(store: Store, settings: Settings, made: Plan, tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, progress_bar
-from eval_tasks.run import run_shard
+from eval_tasks.run import Progress, run_shard
 from eval_tasks.settings import Settings, load_config
 
 
@@ -22,11 +26,13 @@ from eval_tasks.settings import Settings, load_config
 @json_option
 def run_shard_command(uri: str, shard: int, as_json: bool) -> None:
     """Compute one shard of a plan. What a pod runs; SIGTERM ends it after the batch in hand."""
+    # A pod's log is all that is seen of it.
+    logging.getLogger("eval_tasks").setLevel(logging.INFO)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     owner = f"{os.environ.get('POD_NAME') or socket.gethostname()}:{os.getpid()}"
     try:
-        with progress_bar(f"shard {shard}") as progress:
+        with _progress(shard) as progress:
             report = run_shard(
                 opened(),
                 plan_uri=uri,
@@ -48,6 +54,16 @@ def run_shard_command(uri: str, shard: int, as_json: bool) -> None:
         f"shard {report.shard} of run {report.run_id}: {report.n_computed} of {report.n_items} items computed here in "
         f"{report.seconds:.1f} s, environment {report.env_fingerprint[:12]}"
     )
+
+
+@contextmanager
+def _progress(shard: int) -> Iterator[Progress]:
+    """A bar where a person watches; a pod's log has lines of its own."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with progress_bar(f"shard {shard}") as progress:
+        yield progress
 
 
 def _leave_reason(reason: str) -> None:
