@@ -1,4 +1,4 @@
-"""Generation requests in, greedy continuations out: a fixed number of slots, each refilled when its item has ended.
+"""Generation requests in, continuations out, greedy or sampled: so many rows, each refilled when its output has ended.
 
 One forward reads the prompts of the items that begin and the last token of every other.
 A slot's row depends on its own tokens alone: linear layers give a row the same bits at any number of rows, attention
@@ -15,44 +15,13 @@ from typing import TYPE_CHECKING
 
 from eval_tasks.engine.forward import Body, Decoded, Part, room_for
 from eval_tasks.engine.head import Head
+from eval_tasks.engine.outputs import Item, Slot
 from eval_tasks.engine.prefix import PrefixPaths
-from eval_tasks.engine.stopping import Stopper
 from eval_tasks.records import EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer
 
 if TYPE_CHECKING:
     import torch
-
-
-class _Slot:
-    """One item that is being written."""
-
-    def __init__(self, index: int, request: Request, tokenizer: Tokenizer, context: int) -> None:
-        self.index = index
-        self.request = request
-        self.room = min(request.max_tokens, context - len(request.prompt_ids))
-        self.stopper = Stopper(tokenizer, request.stops, self.room)
-        self.logprobs: list[float] = []
-        self.cache: torch.Tensor | None = None
-        self.seconds = 0.0
-        self.finite = True
-
-    @property
-    def position(self) -> int:
-        """Where the last written token goes."""
-        return len(self.request.prompt_ids) + len(self.stopper.ids) - 1
-
-    @property
-    def ended(self) -> bool:
-        return bool(self.stopper.reason) or not self.finite
-
-    def take(self, best: tuple[int, float] | None) -> None:
-        """One more token, or none when the logits were not finite."""
-        if best is None:
-            self.finite = False
-            return
-        self.logprobs.append(best[1])
-        self.stopper.add(best[0])
 
 
 class Generator:
@@ -78,36 +47,45 @@ class Generator:
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Responses in the order of `requests`."""
         order = self._paths.order([request.prompt_ids for request in requests])
-        waiting = deque(_Slot(i, requests[i], self._tokenizer, self._context) for i in order)
-        active: list[_Slot] = []
+        waiting = deque(Item(i, requests[i], self._tokenizer, self._context) for i in order)
+        begun: deque[Slot] = deque()
+        active: list[Slot] = []
         responses: dict[int, Response] = {}
-        while waiting or active:
-            started = self._next(waiting, active)
+        while waiting or begun or active:
+            while begun and len(active) < self._tuning.decode_rows:
+                active.append(begun.popleft())
+                active[-1].item.hand_over(active[-1], self._copied)
+            started = [] if begun else self._next(waiting, active)
             began = time.perf_counter()
             self._step(started, active)
-            active += started
-            for slot in active:
-                slot.seconds += (time.perf_counter() - began) / len(active)
-            active = self._retire(active, responses)
+            written = [*(item.slots for item in started), *([slot] for slot in active)]
+            for slots in written:
+                slots[0].item.seconds += (time.perf_counter() - began) / len(written)
+            begun.extend(slot for item in started for slot in item.slots if not slot.ended)
+            active = self._retire(written, active, responses)
         self._paths.trim()
         return [responses[i] for i in range(len(requests))]
 
-    def _next(self, waiting: deque[_Slot], active: Sequence[_Slot]) -> list[_Slot]:
-        """The items to begin beside the `active` ones, as many prompts as one forward is to read, at least one."""
-        started: list[_Slot] = []
-        n_tokens = len(active)
-        while waiting and len(active) + len(started) < self._tuning.decode_rows:
+    def _next(self, waiting: deque[Item], active: Sequence[Slot]) -> list[Item]:
+        """The items to begin beside the `active` outputs, as many prompts as one forward is to read, at least one.
+
+        The samples of the last one may be more than there are free rows: some of them wait with their first token.
+        """
+        started: list[Item] = []
+        n_outputs = n_tokens = len(active)
+        while waiting and n_outputs < self._tuning.decode_rows:
             n_tokens += len(waiting[0].request.prompt_ids)
             if started and n_tokens > self._tuning.tokens_per_forward:
                 break
             started.append(waiting.popleft())
+            n_outputs += len(started[-1].slots)
         return started
 
-    def _step(self, started: Sequence[_Slot], active: Sequence[_Slot]) -> None:
-        """Read the prompts of `started` and the last token of each of `active`; write the next token of each."""
+    def _step(self, started: Sequence[Item], active: Sequence[Slot]) -> None:
+        """Read the prompts of `started` and the last token of each of `active`; write the next token of each output."""
         import torch
 
-        parts = [self._part(slot) for slot in started]
+        parts = [self._part(item) for item in started]
         decoded = [Decoded(slot.stopper.ids[-1], slot.position, self._roomy_cache(slot)) for slot in active]
         try:
             read, hidden = self._body.forward(parts, decoded)
@@ -117,66 +95,59 @@ class Generator:
         last = [end - 1 for end in itertools.accumulate(len(part.ids) for part in parts)]
         if parts:
             hidden = torch.cat((read[last], hidden))
-        for slot, best in zip((*started, *active), self._head.greedy(hidden), strict=True):
-            slot.take(best)
+        self._write(hidden, [*(item.slots for item in started), *([slot] for slot in active)])
 
-    def _part(self, slot: _Slot) -> Part:
+    def _write(self, hidden: torch.Tensor, outputs: Sequence[Sequence[Slot]]) -> None:
+        """The next token of the outputs that each row of `hidden` has: one greedy output, or samples of one item."""
+        sampled = [row for row, slots in enumerate(outputs) if slots[0].sampler is not None]
+        greedy = [row for row, slots in enumerate(outputs) if slots[0].sampler is None]
+        if greedy:
+            found = self._head.greedy(hidden[greedy] if sampled else hidden)
+            for row, best in zip(greedy, found, strict=True):
+                outputs[row][0].take(best)
+        if sampled:
+            for row, logprobs in zip(sampled, self._head.rows_of(hidden[sampled]), strict=True):
+                for slot in outputs[row]:
+                    slot.draw(logprobs)
+
+    def _part(self, item: Item) -> Part:
         """What is to be read of a prompt."""
-        ids = slot.request.prompt_ids
-        slot.cache = self._body.key_values(room_for(len(ids) + 1))
+        ids = item.request.prompt_ids
+        item.cache = self._body.key_values(room_for(len(ids) + 1))
         if not self._paths.shared:
-            return Part(ids=ids, start=0, cache=slot.cache)
+            return Part(ids=ids, start=0, cache=item.cache)
         cache, start = self._paths.enter(ids, len(ids) - 1)
-        return Part(ids=ids[start:], start=start, cache=cache, keep=slot.cache)
+        return Part(ids=ids[start:], start=start, cache=cache, keep=item.cache)
 
-    def _roomy_cache(self, slot: _Slot) -> torch.Tensor:
+    def _copied(self, cache: torch.Tensor, n_tokens: int) -> torch.Tensor:
+        """A cache of its own with the first `n_tokens` of another one."""
+        copy = self._body.key_values(room_for(n_tokens + 1))
+        copy[:, :, :, :n_tokens] = cache[:, :, :, :n_tokens]
+        return copy
+
+    def _roomy_cache(self, slot: Slot) -> torch.Tensor:
         """The slot's cache, grown by half when its next position is beyond it, never past what the item may need."""
         cache = slot.cache
         if cache is None:
-            raise RuntimeError(f"item {slot.request.item_id} is decoded before its prompt was read")
+            raise RuntimeError(f"item {slot.item.request.item_id} is decoded before its prompt was read")
         room = cache.shape[3]
         if slot.position >= room:
-            most = room_for(len(slot.request.prompt_ids) + slot.room)
+            most = room_for(len(slot.item.request.prompt_ids) + slot.item.room)
             grown = self._body.key_values(max(room_for(room + 1), min(most, room_for(room + room // 2))))
             grown[:, :, :, :room] = cache
             slot.cache = cache = grown
         return cache
 
-    def _retire(self, active: Sequence[_Slot], responses: dict[int, Response]) -> list[_Slot]:
-        """Write the responses of the slots that have ended; the others."""
-        for slot in active:
-            if slot.ended:
-                slot.cache = None
-                responses[slot.index] = _response(slot)
+    def _retire(
+        self, written: Sequence[Sequence[Slot]], active: Sequence[Slot], responses: dict[int, Response]
+    ) -> list[Slot]:
+        """Write the responses of the items whose outputs have all ended; the active outputs that go on."""
+        for slots in written:
+            item = slots[0].item
+            for slot in slots:
+                if slot.ended:
+                    slot.cache = None
+            if item.ended:
+                item.cache = None
+                responses[item.index] = item.response()
         return [slot for slot in active if not slot.ended]
-
-
-def _response(slot: _Slot) -> Response:
-    request, stopper = slot.request, slot.stopper
-    if not slot.finite:
-        return Response(
-            benchmark_id=request.benchmark_id,
-            item_id=request.item_id,
-            status="invalid",
-            reason="non_finite_logits",
-            prompt_digest=request.prompt_digest,
-            n_prompt_tokens=len(request.prompt_ids),
-            prompt_truncated=request.prompt_truncated,
-            latency_ms=slot.seconds * 1000,
-        )
-    return Response(
-        benchmark_id=request.benchmark_id,
-        item_id=request.item_id,
-        status="ok",
-        prompt_digest=request.prompt_digest,
-        output=stopper.text(),
-        output_ids=tuple(stopper.ids),
-        finish_reason=stopper.reason,
-        logprobs=(sum(slot.logprobs),),
-        token_logprobs=(tuple(slot.logprobs),),
-        n_prompt_tokens=len(request.prompt_ids),
-        n_output_tokens=len(stopper.ids),
-        prompt_truncated=request.prompt_truncated,
-        output_truncated=stopper.reason == "length",
-        latency_ms=slot.seconds * 1000,
-    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from eval_tasks.engine.linears import multiply_by
+from eval_tasks.engine.sampling import Row
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +40,14 @@ class Head:
                 (token, value) if is_finite else None
                 for token, value, is_finite in zip(best.tolist(), values, finite, strict=False)
             ]
+        return found
+
+    def rows_of(self, hidden: torch.Tensor) -> list[Row | None]:
+        """For each row of `hidden` (n, width) its log-softmax over all tokens, on the host."""
+        found: list[Row | None] = []
+        for logits, finite in self._blocks(hidden):
+            rows = logits.log_softmax(dim=-1).cpu().numpy()
+            found += [row if is_finite else None for row, is_finite in zip(rows, finite, strict=False)]
         return found
 
     def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
