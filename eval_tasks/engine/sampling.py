@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from blake3 import blake3
 
+from eval_tasks.errors import UserError
 from eval_tasks.records import Sampling
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,9 +31,11 @@ _RANKED_FIRST = 1024
 
 
 class Sampler:
-    """Draws the tokens of one sample of one item."""
+    """Draws the tokens of one sample of one item. Raises UserError for a temperature that is not above 0."""
 
     def __init__(self, sampling: Sampling, *, seed: int, item_id: str, sample: int) -> None:
+        if not sampling.temperature > 0:
+            raise UserError(f"temperature is {sampling.temperature}; sampling needs one above 0, and 0 is greedy")
         self._sampling = sampling
         self._sample = sample
         # 64 bits of the digest are the key, 64 more stand in the counter beside sample and position.

@@ -14,6 +14,8 @@ def problem_of(request: Request, *, context: int, n_embeddings: int) -> str:
         return request.problem
     if not request.prompt_ids:
         return "empty_prompt"
+    if request.sampling is not None and request.kind != "generation":
+        return "sampling_without_generation"
     if request.kind == "generation":
         if request.max_tokens < 1:
             return "no_output_allowed"

@@ -11,6 +11,7 @@ from scipy import stats
 
 from eval_tasks.engine import sampling as module
 from eval_tasks.engine.sampling import Sampler, kept, philox4x32
+from eval_tasks.errors import UserError
 from eval_tasks.records import Sampling
 
 PLAIN = Sampling(temperature=1.0, samples=1, reason="test")
@@ -151,3 +152,9 @@ def test_a_draw_is_a_function_of_its_row_and_its_place_alone() -> None:
     assert [one.draw(rows[n], n) for n in reversed(range(6))] == fresh[::-1]
     strided = np.asfortranarray(rows)
     assert [one.draw(strided[n], n) for n in range(6)] == fresh
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
+def test_a_temperature_that_is_not_above_zero_is_refused(temperature: float) -> None:
+    with pytest.raises(UserError, match="0 is greedy"):
+        Sampler(replace(PLAIN, temperature=temperature), seed=0, item_id="a", sample=0)
