@@ -106,6 +106,8 @@ def test_an_unknown_field_shows_the_close_ones_at_its_place(refused: Any) -> Non
     assert "training_runs.0.health.suite: required, and absent" in said
     assert "training_runs.0.health.suit: unknown field; close: 'suite'" in said
     assert refused({"enviroments": []}) == ": enviroments: unknown field; close: 'environments'"
+    warm = refused({"environments": [{"name": "local", "temperature": 0.6}]})
+    assert warm.startswith(": environments.0.temperature: unknown field; scored generation is greedy, but for ")
 
 
 @pytest.mark.parametrize(

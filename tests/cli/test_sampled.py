@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from eval_tasks.digests import digest_bytes
 from eval_tasks.records import Response
+from eval_tasks.run import InterruptedShardError, run_shard
 from eval_tasks.settings import Settings
 from eval_tasks.store import open_store
 from tests.planned import write_checkpoint
@@ -23,7 +25,7 @@ from tests.planned import write_checkpoint
 Run = Callable[..., str]
 RunJson = Callable[..., Any]
 
-N_ITEMS = 40
+N_ITEMS = 34
 SAMPLES = 4
 SAMPLING = {"temperature": 0.7, "top_k": 6, "top_p": 0.98, "samples": SAMPLES, "pass_at": [1, 2, 4], "reason": "test"}
 # Of each pair one is likely after any text: digits, reasoning markers, and what ends an output.
@@ -103,6 +105,26 @@ def evaluated(run: Run, run_json: RunJson, checkpoint_id: str, seed: int = 0) ->
     return str(plan["run_id"])
 
 
+def interrupt(plan_uri: str, folder: Path) -> None:
+    """Run one shard until its first batch is done."""
+    stop = threading.Event()
+
+    def stop_after_a_batch(done: int, total: int) -> None:
+        if 0 < done < total:
+            stop.set()
+
+    with open_store(Settings()) as store, pytest.raises(InterruptedShardError):
+        run_shard(
+            store,
+            plan_uri=plan_uri,
+            shard=0,
+            owner="killed",
+            cache_dir=folder / "cache",
+            stop=stop,
+            progress=stop_after_a_batch,
+        )
+
+
 def reading(output: str) -> str | None:
     """What the scorer is to read: the last number outside brackets, nothing where a bracket stays open."""
     answer = re.sub(r"\([^)]*\)\s*", "", output)
@@ -153,6 +175,8 @@ def test_every_command_takes_a_sampled_benchmark(
     monkeypatch.setenv("CHECKPOINT_EVAL_HOME", str(tmp_path / "other"))
     run("benchmarks", "register", tmp_path / "sums.yaml", tmp_path / "greedy-sums.yaml")
     run("suites", "register", tmp_path / "suite.yaml")
+    run("resolve", checkpoint, "--training-run", "tiny")
+    interrupt(run_json("plan", checkpoint_id, "--suite", "sampled")["plan_uri"], tmp_path)
     run("evaluate", checkpoint, "--suite", "sampled", "--training-run", "tiny")
     again = stored_rows(run_json("runs", "list")[0]["run_id"])
     assert [row.samples for row in again] == [row.samples for row in rows]
