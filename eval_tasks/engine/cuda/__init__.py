@@ -18,10 +18,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from typing import TYPE_CHECKING
 
 from eval_tasks.errors import InfraError, UserError
 
+if TYPE_CHECKING:
+    import torch
+
 _LEAST_CAPABILITY = (8, 0)
+_ALIGNMENT = 16
 
 
 def interpreted() -> bool:
@@ -44,3 +49,9 @@ def check_cuda() -> None:
             f"{torch.cuda.get_device_name()} has compute capability {capability[0]}.{capability[1]}; "
             f"the engine's kernels need {_LEAST_CAPABILITY[0]}.{_LEAST_CAPABILITY[1]} or more (Ampere or later)"
         )
+
+
+def aligned(x: torch.Tensor) -> torch.Tensor:
+    """`x` contiguous, from an address that is a multiple of 16 bytes: Triton compiles another kernel for others."""
+    x = x.contiguous()
+    return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()

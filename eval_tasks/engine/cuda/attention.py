@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eval_tasks.engine.cuda import interpreted
+from eval_tasks.engine.cuda import aligned, interpreted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # Positions whose keys one program of a decoded row goes through.
 SPLIT = 512
 _LEAST_ROWS = 16
-_TILE_ROWS = 64
 _WIDE_HEAD = 128
+_ROOMY = 160 * 1024
 
 
 class Shape(NamedTuple):
@@ -44,9 +44,17 @@ class Shape(NamedTuple):
         return 32 if self.itemsize == 4 else 64
 
     @property
+    def tile_rows(self) -> int:
+        """Rows of a product of a query tile: fewer where they would not fit in a GPU's shared memory."""
+        return 32 if self.itemsize == 4 and self.width > _WIDE_HEAD else 64
+
+    @property
     def launch(self) -> dict[str, int]:
-        """How a program of products is laid out on the GPU."""
-        return {"num_warps": 4, "num_stages": 2 if self.itemsize == 2 and self.width <= _WIDE_HEAD else 1}
+        """How a program of products is laid out on the GPU: its loads overlap where there is room for two stages."""
+        import torch
+
+        roomy = not interpreted() and torch.cuda.get_device_properties().shared_memory_per_block_optin >= _ROOMY
+        return {"num_warps": 4, "num_stages": 2 if roomy and self.itemsize == 2 and self.width <= _WIDE_HEAD else 1}
 
 
 class PackedTiles:
@@ -92,7 +100,7 @@ class PackedTiles:
 
         q, k, v, shape = _by_row(q, k, v)
         padded_repeats = _power_of_two(shape.repeats)
-        tile = max(1, _TILE_ROWS // padded_repeats)
+        tile = max(1, shape.tile_rows // padded_repeats)
         blocks = self._blocks_of(tile)
         out = q.new_zeros(q.shape)
         kernel: Any = tile_kernel
@@ -206,7 +214,7 @@ def _by_row(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Shape]:
     """q, k and v as (rows, heads or groups, width), contiguous."""
     shape = Shape(k.shape[0], q.shape[0] // k.shape[0], q.shape[2], q.element_size())
-    q, k, v = (x.transpose(0, 1).contiguous() for x in (q, k, v))
+    q, k, v = (aligned(x.transpose(0, 1)) for x in (q, k, v))
     return q, k, v, shape
 
 

@@ -5,6 +5,8 @@ Keys are read in blocks that begin at multiples of `block_keys`, from first to l
 follows its position (its tile's, where it is read in tiles) and the window. A block that is wholly masked for a row
 changes none of its bits: its factor is exp(0) and its terms are zeros. Imported where a GPU is used only.
 
+Every address is a multiple of 16 bytes, so that what is compiled is the same for every forward.
+
 A cache is an address and a capacity: (layers, 2, groups, capacity, width), contiguous. q and out are (rows, heads,
 width), k and v (rows, groups, width). Rows of a product are (position, head of the group), `padded_repeats` a position.
 """
@@ -58,10 +60,7 @@ def _fold(
     return new_top, total, values * kept[:, None] + added
 
 
-@triton.jit(
-    do_not_specialize=["layer"],
-    do_not_specialize_on_alignment=["q_ptr", "k_ptr", "v_ptr", "out_ptr", "blocks_ptr", "spans_ptr", "sources_ptr"],
-)
+@triton.jit(do_not_specialize=["layer"])
 def tile_kernel(
     q_ptr,
     k_ptr,
@@ -94,7 +93,7 @@ def tile_kernel(
     first_row = tl.load(span)
     start = tl.load(span + 1)
     end = start + tl.load(span + 2)
-    cache = tl.load(span + 3).to(tl.pointer_type(k_ptr.dtype.element_ty))
+    cache = tl.multiple_of(tl.load(span + 3).to(tl.pointer_type(k_ptr.dtype.element_ty)), 16)
     capacity = tl.load(span + 4)
     sources = sources_ptr + tl.load(span + 5)
     k_cache = cache + (layer * 2 * groups + group) * capacity * width
@@ -138,10 +137,7 @@ def tile_kernel(
     )
 
 
-@triton.jit(
-    do_not_specialize=["layer", "n_splits"],
-    do_not_specialize_on_alignment=["q_ptr", "values_ptr", "sums_ptr", "rows_ptr"],
-)
+@triton.jit(do_not_specialize=["layer", "n_splits"])
 def split_kernel(
     q_ptr,
     values_ptr,
@@ -172,7 +168,7 @@ def split_kernel(
     entry = rows_ptr + row * 4
     place = tl.load(entry)
     position = tl.load(entry + 1)
-    cache = tl.load(entry + 2).to(tl.pointer_type(q_ptr.dtype.element_ty))
+    cache = tl.multiple_of(tl.load(entry + 2).to(tl.pointer_type(q_ptr.dtype.element_ty)), 16)
     capacity = tl.load(entry + 3)
     first_key = position * 0 + index * split
     if window > 0:
@@ -203,10 +199,7 @@ def split_kernel(
         tl.store(values_ptr + part[:, None] * width + column[None, :], values, mask=inside[None, :])
 
 
-@triton.jit(
-    do_not_specialize=["n_splits"],
-    do_not_specialize_on_alignment=["values_ptr", "sums_ptr", "rows_ptr", "out_ptr"],
-)
+@triton.jit(do_not_specialize=["n_splits"])
 def merge_kernel(
     values_ptr,
     sums_ptr,
@@ -251,7 +244,7 @@ def merge_kernel(
     tl.store(out_ptr + out_place, out, mask=(head < repeats)[:, None] & inside[None, :])
 
 
-@triton.jit(do_not_specialize=["layer"], do_not_specialize_on_alignment=["k_ptr", "v_ptr", "entries_ptr"])
+@triton.jit(do_not_specialize=["layer"])
 def store_kernel(
     k_ptr, v_ptr, entries_ptr, layer, groups: tl.constexpr, width: tl.constexpr, padded_width: tl.constexpr
 ):

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["n_rows"], do_not_specialize_on_alignment=["x_ptr", "weight_ptr", "bias_ptr", "y_ptr"])
+@triton.jit(do_not_specialize=["n_rows"])
 def product_kernel(
     x_ptr,
     weight_ptr,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eval_tasks.engine.cuda import interpreted
+from eval_tasks.engine.cuda import aligned, interpreted
 
 if TYPE_CHECKING:
     import torch
@@ -43,8 +43,8 @@ class TiledProduct:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, *, wide: bool = False) -> None:
         import torch
 
-        self._weight = weight.contiguous()
-        self._bias = None if bias is None else bias.contiguous()
+        self._weight = aligned(weight)
+        self._bias = None if bias is None else aligned(bias)
         self._tiles = tiles_of(weight.shape[0], weight.element_size())
         self._out_dtype = torch.float32 if wide else weight.dtype
 
@@ -53,7 +53,7 @@ class TiledProduct:
         from eval_tasks.engine.cuda.product_kernel import product_kernel
 
         n_out, n_in = self._weight.shape
-        rows = x.reshape(-1, n_in).to(self._weight.dtype).contiguous()
+        rows = aligned(x.reshape(-1, n_in).to(self._weight.dtype))
         n_rows = rows.shape[0]
         y = rows.new_empty(n_rows, n_out, dtype=self._out_dtype)
         if n_rows:

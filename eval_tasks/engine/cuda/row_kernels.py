@@ -1,7 +1,8 @@
 # mypy: disable-error-code="no-untyped-def,misc,untyped-decorator"
 """Triton kernels of which each program does one row: RMS norm and log-softmax. Imported where a GPU is used only.
 
-Row counts and addresses are no part of what is compiled (`do_not_specialize*`): a kernel is the same for every forward.
+Row counts are no part of what is compiled, and addresses are multiples of 16 bytes: a kernel is the same for every
+forward.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize_on_alignment=["x_ptr", "weight_ptr", "y_ptr"])
+@triton.jit
 def rms_norm_kernel(
     x_ptr,
     weight_ptr,
@@ -35,7 +36,7 @@ def rms_norm_kernel(
     tl.store(y_ptr + row * width + column, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
-@triton.jit(do_not_specialize_on_alignment=["x_ptr", "y_ptr"])
+@triton.jit
 def log_softmax_kernel(x_ptr, y_ptr, width: tl.constexpr, block: tl.constexpr):
     """y = x - max(x) - log(sum(exp(x - max(x)))), in float32, `block` elements at a time from the first on."""
     row = tl.program_id(0).to(tl.int64)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eval_tasks.engine.cuda import aligned
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,7 +34,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, *, unit_offset: 
     from eval_tasks.engine.cuda.row_kernels import rms_norm_kernel
 
     width = weight.shape[0]
-    rows = x.contiguous()
+    rows = aligned(x)
     y = rows.new_empty(rows.shape)
     if rows.numel():
         kernel: Any = rms_norm_kernel
@@ -54,7 +56,7 @@ def log_softmax(logits: torch.Tensor) -> torch.Tensor:
     from eval_tasks.engine.cuda.row_kernels import log_softmax_kernel
 
     n_rows, width = logits.shape
-    logits = logits.contiguous()
+    logits = aligned(logits)
     y = logits.new_empty(logits.shape)
     if n_rows:
         kernel: Any = log_softmax_kernel
@@ -80,7 +82,7 @@ def pin_norms(base: torch.nn.Module) -> int:
 
 
 def _norm_of(module: Any, *, unit_offset: bool) -> Callable[[torch.Tensor], torch.Tensor]:
-    weight = module.weight.detach()
+    weight = aligned(module.weight.detach())
     eps = float(module.eps if hasattr(module, "eps") else module.variance_epsilon)
     return lambda x: rms_norm(x, weight, eps, unit_offset=unit_offset)
 
