@@ -57,9 +57,11 @@ class PromptBuilder:
     def requests(self, items: Sequence[Item]) -> list[Request]:
         """One request per item, in order.
 
-        Raises UserError when a template fails, or when prompts are too long and the benchmark refuses to cut them.
+        Raises UserError when a template fails, when prompts are too long and the benchmark refuses to cut them, or when
+        a prompt opens a reasoning block that the benchmark takes for closed.
         """
         prompts = [self._composer.prompt(item) for item in items]
+        self._refuse_open(items, prompts)
         encoded = self._encode(prompts)
         self._refuse_long(items, encoded)
         requests = [self._request(*each) for each in zip(items, prompts, encoded, strict=True)]
@@ -102,6 +104,19 @@ class PromptBuilder:
             seed=self._seed if sampling else 0,
             reasoning=reasoning,
         )
+
+    def _refuse_open(self, items: Sequence[Item], prompts: Sequence[Prompt]) -> None:
+        """A chat template that ends in the start marker would have all reasoning read as answer."""
+        reasoning = self._benchmark.scorer.reasoning
+        if reasoning is None or reasoning.begins_open:
+            return
+        for item, prompt in zip(items, prompts, strict=True):
+            if prompt.context.rstrip().endswith(reasoning.start):
+                raise UserError(
+                    f"benchmark {self._benchmark.name!r}, item {item.item_id!r}: the prompt ends in "
+                    f"{reasoning.start!r}, so that outputs begin within reasoning block {reasoning.name!r}; set "
+                    "'begins_open: true' in scorer.reasoning, in a new version"
+                )
 
     def _refuse_long(self, items: Sequence[Item], encoded: Sequence[Encoded]) -> None:
         if self._benchmark.on_long_prompt != "refuse":

@@ -176,3 +176,20 @@ def test_a_sampled_benchmark_asks_with_its_sampling_and_the_run_s_seed(
     assert (plain.sampling, plain.seed, plain.reasoning) == (None, 0, None)
     assert plain.prompt_ids == request.prompt_ids
     assert plain.prompt_digest != request.prompt_digest
+
+
+def test_a_prompt_that_opens_a_reasoning_block_needs_begins_open(
+    make_tokenizer: MakeTokenizer, make_benchmark: MakeBenchmark, make_item: MakeItem
+) -> None:
+    chat = make_tokenizer(chat="{% for m in messages %}{{ m.content }}{% endfor %}<think>\n")
+    block = ReasoningBlock(name="think", start="<think>", end="</think>")
+    engine, items = EngineConfig(chat="always"), [make_item(q="<think> is a word")]
+    for begins_open in (False, True):
+        rule = replace(block, begins_open=begins_open)
+        benchmark = make_benchmark(TEXT, scorer=ScorerRef(name="gsm8k", version="1", reasoning=rule))
+        assert len(build_requests(benchmark, items, [], make_tokenizer(), EngineConfig(), 512)) == 1
+        if begins_open:
+            assert len(build_requests(benchmark, items, [], chat, engine, 512)) == 1
+            continue
+        with pytest.raises(UserError, match=r"item 'i': the prompt ends in '<think>'.*'begins_open: true'"):
+            build_requests(benchmark, items, [], chat, engine, 512)
