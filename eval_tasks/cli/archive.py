@@ -1,16 +1,14 @@
-"""Commands that read the archive: runs, landings, alerts, the environment, the engine's self-check."""
+"""Commands that read the archive: runs, landings, alerts."""
 
 from __future__ import annotations
 
 import getpass
-from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
-from eval_tasks.records import EngineConfig, to_json
+from eval_tasks.records import to_json
 from eval_tasks.report.sentences import score_name
 
 
@@ -155,41 +153,8 @@ def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
     click.echo(f"acknowledged {alert_id}")
 
 
-@click.command("environment")
-@json_option
-def environment_command(as_json: bool) -> None:
-    """Print this machine's environment, component by component, and its fingerprint."""
-    from eval_tasks.environment import describe_environment
-
-    environment = describe_environment(EngineConfig())
-    if as_json:
-        print_json({"env_fingerprint": environment.env_fingerprint, "components": dict(environment.components)})
-        return
-    print_table("environment", ("component", "value"), sorted(environment.components.items()))
-    click.echo(f"env_fingerprint {environment.env_fingerprint}")
-
-
-@click.command("verify-engine")
-@click.argument("checkpoint", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True)
-@json_option
-def verify_engine_command(checkpoint: Path, dtype: str, as_json: bool) -> int:
-    """Run the invariance sentinels on a checkpoint; exits with 1 when one does not hold."""
-    from eval_tasks.engine import verify_engine
-
-    checks = verify_engine(checkpoint, EngineConfig(dtype=dtype))  # type: ignore[arg-type]
-    if as_json:
-        print_json([asdict(check) for check in checks])
-    else:
-        rows = [(c.name, "yes" if c.passed else "NO", c.n_items, ", ".join(c.differing[:5])) for c in checks]
-        print_table("engine contract", ("promise", "holds", "items", "differing items"), rows)
-    return 0 if all(check.passed for check in checks) else 1
-
-
 COMMANDS = (
     runs_group,
     landings_command,
     alerts_group,
-    environment_command,
-    verify_engine_command,
 )

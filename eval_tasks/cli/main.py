@@ -52,8 +52,8 @@ _MODULES = {
     "runs": "archive",
     "landings": "archive",
     "alerts": "archive",
-    "environment": "archive",
-    "verify-engine": "archive",
+    "environment": "machine",
+    "verify-engine": "machine",
 }
 
 

@@ -8,6 +8,6 @@ Imports neither torch nor transformers until an engine is loaded.
 
 from eval_tasks.engine.engine import Engine, load_engine
 from eval_tasks.engine.memory import Workload
-from eval_tasks.engine.sentinels import Check, verify_engine
+from eval_tasks.engine.verification import Check, verify_engine
 
 __all__ = ["Check", "Engine", "Workload", "load_engine", "verify_engine"]

@@ -1,150 +1,111 @@
-"""A checkpoint's folder in, named checks out: whether the engine's contract holds for it on this machine.
+"""A vocabulary and a context in, about two hundred made-up requests of all kinds and shapes out, the same each time.
 
-About a hundred made-up items of all shapes are computed alone, in company, permuted, at other tuning values and with
-other thread counts, and compared bit for bit; and against the plain model, within a tolerance. What the nightly gate
-and an image's health gate call.
+What each is there for stands in its item id. Knows no engine.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eval_tasks.engine.engine import Engine, load_engine
-from eval_tasks.engine.runtime import EXACT_THREADS
-from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
+from eval_tasks.records import Request
 
 if TYPE_CHECKING:
     import numpy as np
 
-PLAIN_MODEL = "agrees with the plain model"
+Ids = tuple[int, ...]
+
+# Around every multiple at which some kernel or tile begins anew, and all the lengths below which kernels differ most.
 LENGTHS = (*range(1, 14), 31, 32, 33, 63, 64, 65, 127, 128, 129)
+_LONG = (200, 257, 300, 400)
 _MAX_NEW_TOKENS = 8
-_MAX_CONTEXT = 512
-# Per token, in nats. Below float32 the two round at other places: only a wrong function is found.
-_TOLERANCE = {"float32": 1e-3, "bfloat16": 1.0, "float16": 0.25}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One promise and whether it held. `differing`: item ids of rows that were not bit-identical (`PLAIN_MODEL`: not
-    within the tolerance).
-    """
-
-    name: str
-    passed: bool
-    n_items: int
-    differing: tuple[str, ...] = ()
 
 
 def sentinel_requests(n_tokens: int, context: int, seed: int = 0) -> list[Request]:
-    """Requests of all kinds and shapes that fit `context`, with ids below `n_tokens`, drawn from `seed` alone."""
+    """Requests that fit `context`, with ids below `n_tokens`, drawn from `seed` alone, and three that must not run."""
     import numpy as np
 
     rng = np.random.Generator(np.random.PCG64(seed))
-    requests = []
-    for length in (n for n in (*LENGTHS, context - 1) if n < context):
-        prompt = _draw(rng, n_tokens, length)
-        room = context + 1 - length
-        longer = tuple(_draw(rng, n_tokens, min(n, room)) for n in (3, 1, 2))
-        requests += [
-            _request("choice", f"one-token-{length}", prompt, tuple(_draw(rng, n_tokens, 1) for _ in range(4))),
-            _request("choice", f"longer-{length}", prompt, longer),
-            _request("generation", f"generation-{length}", prompt),
-        ]
-        if length > 1:
-            requests.append(_request("loss", f"loss-{length}", prompt[:1], (prompt[1:],)))
-    preamble = _draw(rng, n_tokens, min(130, context // 2))
-    for i in range(8):
-        prompt = preamble + _draw(rng, n_tokens, min(20 + i, context // 4))
-        requests.append(_request("choice", f"preamble-{i}", prompt, tuple(_draw(rng, n_tokens, 1) for _ in range(4))))
+    lengths = [n for n in dict.fromkeys((*LENGTHS, context - 1)) if n < context]
+    return [
+        *(request for length in lengths for request in _of_length(rng, n_tokens, length, context)),
+        *_with_preambles(rng, n_tokens, context),
+        *_documents(rng, n_tokens, context),
+        *_at_the_edge(rng, n_tokens, context),
+        *_unscoreable(rng, n_tokens, context),
+    ]
+
+
+def _of_length(rng: np.random.Generator, n_tokens: int, length: int, context: int) -> list[Request]:
+    """Every kind on a prompt of `length`, and one more choice on a prompt that shares its first half."""
+    prompt = _draw(rng, n_tokens, length)
+    sibling = prompt[: length // 2] + _draw(rng, n_tokens, length - length // 2)
+    room = context + 1 - length
+    longer = tuple(_draw(rng, n_tokens, min(n, room)) for n in (3, 1, 2))
+    requests = [
+        _request("choice", f"one-token-{length}", prompt, _letters(rng, n_tokens)),
+        _request("choice", f"longer-{length}", prompt, longer),
+        _request("choice", f"sibling-{length}", sibling, (*longer[:2], _draw(rng, n_tokens, 1))),
+        _request("generation", f"generation-{length}", prompt),
+        _request("generation", f"generation-sibling-{length}", sibling),
+    ]
+    if length > 1:
+        requests.append(_request("loss", f"loss-{length}", prompt[:1], (prompt[1:],)))
+        requests.append(_request("loss", f"loss-sibling-{length}", sibling[:1], (sibling[1:],)))
     return requests
 
 
-def verify_engine(folder: Path, config: EngineConfig) -> list[Check]:
-    """The checks, in a fixed order. Raises what `load_engine` raises."""
-    engine = load_engine(folder, config)
-    requests = sentinel_requests(engine.tokenizer.vocab_size, min(engine.context, _MAX_CONTEXT))
-    base = identities(engine.with_prefix("none").respond(requests))
-    backwards = list(reversed(requests))
-    few_rows = EngineTuning(tokens_per_forward=7, decode_rows=4)
-    many_rows = EngineTuning(tokens_per_forward=4096, decode_rows=64, prefix_cache_mb=engine.tuning.prefix_cache_mb)
-    runs: list[tuple[str, Callable[[], Sequence[Response]]]] = [
-        ("again", lambda: engine.with_prefix("none").respond(requests)),
-        ("backwards", lambda: engine.respond(backwards)),
-        ("alone", lambda: [engine.respond([request])[0] for request in requests]),
-        ("every third", lambda: engine.respond(requests[::3])),
-        ("few tokens per forward", lambda: engine.tuned(few_rows).respond(requests)),
-        ("many tokens per forward", lambda: engine.tuned(many_rows).respond(requests)),
-        ("shared prefix, cache empty", lambda: engine.with_prefix("shared").respond(requests)),
-        ("shared prefix, cache warm", lambda: _twice(engine.with_prefix("shared"), requests)),
+def _with_preambles(rng: np.random.Generator, n_tokens: int, context: int) -> list[Request]:
+    """Few-shot preambles, the second going on where the first ends, each before several questions of every kind."""
+    first = _draw(rng, n_tokens, min(130, context // 3))
+    second = first + _draw(rng, n_tokens, min(70, context // 6))
+    requests = []
+    for name, preamble in (("preamble", first), ("preamble-and-more", second)):
+        for i in range(8):
+            question = _draw(rng, n_tokens, min(20 + i, context // 4))
+            requests.append(_request("choice", f"{name}-{i}", preamble + question, _letters(rng, n_tokens)))
+        for i in range(4):
+            question = _draw(rng, n_tokens, min(5 + i, context // 4))
+            longer = tuple(_draw(rng, n_tokens, 1 + (n + i) % 4) for n in range(4))
+            requests.append(_request("choice", f"{name}-longer-{i}", preamble + question, longer))
+            requests.append(_request("generation", f"{name}-generation-{i}", preamble + question))
+    return requests
+
+
+def _documents(rng: np.random.Generator, n_tokens: int, context: int) -> list[Request]:
+    """Documents that no forward may cut otherwise than it likes."""
+    texts = [_draw(rng, n_tokens, length) for length in _LONG if length <= context]
+    return [_request("loss", f"document-{len(text)}", text[:1], (text[1:],)) for text in texts]
+
+
+def _at_the_edge(rng: np.random.Generator, n_tokens: int, context: int) -> list[Request]:
+    """The last position is used, and the token after it is predicted."""
+    whole = _draw(rng, n_tokens, context + 1)
+    return [
+        _request("choice", "edge-one-token", whole[:context], tuple((i,) for i in whole[-1:])),
+        _request("choice", "edge-longer", whole[: context - 1], (whole[context - 1 :], _draw(rng, n_tokens, 1))),
+        _request("loss", "edge-loss", whole[:1], (whole[1:],)),
     ]
-    others = (n for n in EXACT_THREADS if n != config.threads)
-    runs += [(f"{n} threads", partial(_on_threads, engine, n, requests[::4])) for n in others]
-    checks = [_compare(name, base, run()) for name, run in runs]
-    return [*checks, _compare_with_plain_model(folder, config, requests, base)]
 
 
-def identities(responses: Sequence[Response]) -> dict[str, Response]:
-    """Responses by item id, without their timings: what must be bit-identical."""
-    return {response.item_id: dataclasses.replace(response, latency_ms=0.0) for response in responses}
+def _unscoreable(rng: np.random.Generator, n_tokens: int, context: int) -> list[Request]:
+    """Invalid wherever they stand, and no reason for any other row to change."""
+    return [
+        _request("choice", "invalid-no-prompt", (), _letters(rng, n_tokens)),
+        _request("choice", "invalid-empty-choice", _draw(rng, n_tokens, 3), ((1,), ())),
+        _request("generation", "invalid-too-long", _draw(rng, n_tokens, context)),
+    ]
 
 
-def _compare_with_plain_model(
-    folder: Path, config: EngineConfig, requests: Sequence[Request], base: Mapping[str, Response]
-) -> Check:
-    """Whether one-token choices have the log-probabilities that transformers' own forward gives."""
-    import torch
-    import transformers
-
-    load: Any = transformers.AutoModelForCausalLM.from_pretrained
-    model = load(
-        folder,
-        dtype=getattr(torch, config.dtype),
-        attn_implementation="eager",
-        use_safetensors=True,
-        local_files_only=True,
-    )
-    model = model.to(config.device).eval()
-    shared = [r for r in requests if r.kind == "choice" and all(len(c) == 1 for c in r.continuations)]
-    differing = []
-    for request in shared:
-        with torch.inference_mode():
-            logits = model(torch.tensor([request.prompt_ids], device=config.device)).logits[0, -1]
-        expected = logits.float().log_softmax(-1)[[c[0] for c in request.continuations]].tolist()
-        found = base[request.item_id].logprobs
-        pairs = zip(expected, found, strict=False)
-        if len(found) != len(expected) or any(not abs(a - b) <= _TOLERANCE[config.dtype] for a, b in pairs):
-            differing.append(request.item_id)
-    return Check(name=PLAIN_MODEL, passed=not differing, n_items=len(shared), differing=tuple(differing))
+def _letters(rng: np.random.Generator, n_tokens: int) -> tuple[Ids, ...]:
+    """Four choices of one token."""
+    return tuple(_draw(rng, n_tokens, 1) for _ in range(4))
 
 
-def _on_threads(engine: Engine, threads: int, requests: Sequence[Request]) -> Sequence[Response]:
-    return engine.with_threads(threads).respond(requests)
-
-
-def _twice(engine: Engine, requests: Sequence[Request]) -> Sequence[Response]:
-    engine.respond(requests)
-    return engine.respond(requests)
-
-
-def _compare(name: str, base: dict[str, Response], responses: Sequence[Response]) -> Check:
-    found = identities(responses)
-    differing = tuple(item_id for item_id, response in found.items() if response != base[item_id])
-    return Check(name=name, passed=not differing, n_items=len(found), differing=differing)
-
-
-def _draw(rng: np.random.Generator, n_tokens: int, length: int) -> tuple[int, ...]:
+def _draw(rng: np.random.Generator, n_tokens: int, length: int) -> Ids:
     return tuple(rng.integers(0, n_tokens, size=length).tolist())
 
 
-def _request(
-    kind: str, item_id: str, prompt: tuple[int, ...], continuations: tuple[tuple[int, ...], ...] = ()
-) -> Request:
+def _request(kind: str, item_id: str, prompt: Ids, continuations: tuple[Ids, ...] = ()) -> Request:
     return Request(
         benchmark_id="sentinels",
         item_id=item_id,

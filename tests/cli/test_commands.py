@@ -123,26 +123,6 @@ def test_the_configuration_is_checked(run: Run, run_json: RunJson, home: Path) -
     assert "poll_second: unknown field; close: 'poll_seconds'" in run("config", code=2)
 
 
-def test_the_environment_is_named_component_by_component(run_json: RunJson) -> None:
-    shown = run_json("environment")
-    assert len(shown["env_fingerprint"]) == 32
-    assert "torch" in shown["components"]
-
-
-def test_the_engine_check_ends_with_1_when_a_promise_does_not_hold(
-    run: Run, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from eval_tasks import engine
-    from eval_tasks.engine.sentinels import Check
-
-    broken = Check(name="alone as in company", passed=False, n_items=9, differing=("i1", "i2"))
-    monkeypatch.setattr(engine, "verify_engine", lambda *_: [Check(name="repeats", passed=True, n_items=9)])
-    assert "repeats" in run("verify-engine", tmp_path)
-    monkeypatch.setattr(engine, "verify_engine", lambda *_: [broken])
-    (check,) = run_json("verify-engine", tmp_path, code=1)
-    assert check == {"name": "alone as in company", "passed": False, "n_items": 9, "differing": ["i1", "i2"]}
-
-
 def shown_in_readme() -> list[str]:
     """Every `python -m eval_tasks ...` of the README, in a block or in a sentence."""
     text = _README.read_text("utf-8")

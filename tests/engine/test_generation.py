@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from eval_tasks.engine import load_engine
-from eval_tasks.engine.sentinels import identities
+from eval_tasks.engine.verification import identities
 from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning
 

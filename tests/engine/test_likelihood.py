@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from eval_tasks.engine.sentinels import identities
 from eval_tasks.engine.validity import problem_of
+from eval_tasks.engine.verification import identities
 
 
 def test_a_choice_has_one_logprob_per_continuation(load, ask) -> None:

@@ -17,7 +17,7 @@ from eval_tasks.engine import engine as engine_module
 from eval_tasks.engine import load_engine, memory
 from eval_tasks.engine.memory import Workload, amount, fitted, model_of, need_of
 from eval_tasks.engine.room import Room
-from eval_tasks.engine.sentinels import identities
+from eval_tasks.engine.verification import identities
 from eval_tasks.errors import CheckpointError
 from eval_tasks.records import EngineConfig, EngineTuning
 

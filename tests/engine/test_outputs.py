@@ -12,7 +12,7 @@ import pytest
 
 from eval_tasks.engine import load_engine
 from eval_tasks.engine.sampling import Sampler
-from eval_tasks.engine.sentinels import identities
+from eval_tasks.engine.verification import identities
 from eval_tasks.records import EngineConfig, EngineTuning, ReasoningBlock, Sampling
 
 SAMPLING = Sampling(temperature=0.8, samples=5, top_p=0.95, top_k=100, reason="test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_tasks.engine.prefix import Path, PrefixPaths
-from eval_tasks.engine.sentinels import identities
+from eval_tasks.engine.verification import identities
 from eval_tasks.records import EngineTuning
 
 
