@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eval_tasks.checkpoint import max_context, read_config
+from eval_tasks.engine import cuda
 from eval_tasks.engine.architectures import check_architecture
 from eval_tasks.engine.forward import Body
 from eval_tasks.engine.generation import Generator
@@ -145,6 +146,10 @@ def load_engine(
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output
     body = Body(base, base.config, widths=pin_linears(base))
+    if cuda.uses_kernels(device):
+        from eval_tasks.engine.cuda.rows import pin_norms
+
+        pin_norms(base)
     _own_weights(base)
     give_back()
     _log.info("%s was loaded in %.1f s", folder.name, time.perf_counter() - began)

@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eval_tasks.engine import cuda
 from eval_tasks.engine.attention import Attend, DecodeAttention, MixedAttention, PackedAttention, Span
 from eval_tasks.engine.linears import MIN_ROWS
 from eval_tasks.engine.runtime import TILE
 
 if TYPE_CHECKING:
     import torch
+
+    from eval_tasks.engine.cuda.graphs import DecodeGraphs
 
 # Two threads share an element-wise operation in halves, and each half is done 64 elements at a time with another
 # instruction for the rest: a multiple of 128 elements leaves no rest at any row.
@@ -56,8 +59,9 @@ class Body:
 
         parameter = next(p for p in base.parameters() if p.numel())
         self.device: torch.device = parameter.device
+        self._uses_kernels = cuda.uses_kernels(self.device)
         # On CPU keys and values are float32 whatever the model is: small products in bfloat16 are slower there.
-        self.cache_dtype: torch.dtype = torch.float32 if self.device.type == "cpu" else parameter.dtype
+        self.cache_dtype: torch.dtype = parameter.dtype if self._uses_kernels else torch.float32
         self._base = base
         self._n_layers = int(config.num_hidden_layers)
         self._n_groups = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
@@ -68,6 +72,11 @@ class Body:
         self.row_multiple = math.lcm(
             MIN_ROWS, *(_ELEMENTS // math.gcd(_ELEMENTS, w) for w in (*widths, self._head_width))
         )
+        self.graphs: DecodeGraphs | None = None
+        if self.device.type == "cuda":
+            from eval_tasks.engine.cuda.graphs import cuda_graphs
+
+            self.graphs = cuda_graphs(self._hidden, self.key_values(TILE))
 
     def key_values(self, positions: int) -> torch.Tensor:
         """Room for the keys and values of so many positions. None is read before it was written."""
@@ -81,11 +90,18 @@ class Body:
         """Size of one position's keys and values over all layers."""
         return self._n_layers * 2 * self._n_groups * self._head_width * self.cache_dtype.itemsize
 
-    def forward(self, parts: Sequence[Part], decoded: Sequence[Decoded] = ()) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, parts: Sequence[Part], decoded: Sequence[Decoded] = (), *, graph_bytes: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """One forward: the final hidden states of the parts' tokens, part after part, and those of the decoded ones.
 
         Both are (tokens, width). The decoded tokens' keys and values go to their caches.
+        On a GPU, forwards without parts may be recorded within `graph_bytes` and replayed.
         """
+        if self.graphs is not None and not parts:
+            replayed = self.graphs(decoded, graph_bytes)
+            if replayed is not None:
+                return replayed[:0], replayed
         spans: list[Span] = []
         ids: list[int] = []
         positions: list[int] = []
@@ -101,21 +117,41 @@ class Body:
         return hidden[:n_read], hidden[n_read:]
 
     def _attend(self, spans: Sequence[Span], n_read: int, decoded: Sequence[Decoded]) -> Attend:
-        decode = DecodeAttention([t.cache for t in decoded], [t.position for t in decoded])
+        caches, positions = [t.cache for t in decoded], [t.position for t in decoded]
+        packed: Attend
+        decode: Attend
+        if self._uses_kernels:
+            from eval_tasks.engine.cuda.attention import DecodeSplits, DecodeTable, PackedTiles
+
+            if decoded:
+                decode = DecodeSplits(DecodeTable.of(caches, positions, self.device))
+            if spans:
+                packed = PackedTiles(spans, self.device)
+        else:
+            decode = DecodeAttention(caches, positions)
+            if spans:
+                packed = PackedAttention(spans, self.device)
         if not spans:
             return decode
-        packed = PackedAttention(spans, self.device)
         return MixedAttention(packed, n_read, decode) if decoded else packed
 
     def _run(self, ids: Sequence[int], positions: Sequence[int], attend: Attend) -> torch.Tensor:
         import torch
 
         filler = -len(ids) % self.row_multiple
+        hidden = self._hidden(
+            torch.tensor([[*ids, *[ids[-1]] * filler]], device=self.device),
+            torch.tensor([[*positions, *[positions[-1]] * filler]], device=self.device),
+            attend,
+        )
+        return hidden[: len(ids)]
+
+    def _hidden(self, ids: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
+        """Final hidden states (rows, width) of ids at positions, both (1, rows)."""
+        import torch
+
         with torch.inference_mode():
             hidden: torch.Tensor = self._base(
-                input_ids=torch.tensor([[*ids, *[ids[-1]] * filler]], device=self.device),
-                position_ids=torch.tensor([[*positions, *[positions[-1]] * filler]], device=self.device),
-                use_cache=False,
-                attend=attend,
+                input_ids=ids, position_ids=positions, use_cache=False, attend=attend
             ).last_hidden_state
-        return hidden[0, : len(ids)]
+        return hidden[0]

@@ -23,6 +23,8 @@ from eval_tasks.tokenization import Tokenizer
 if TYPE_CHECKING:
     import torch
 
+_MEBIBYTE = 1024 * 1024
+
 
 class Generator:
     """Runs generation requests that can run (`validity.problem_of`)."""
@@ -88,7 +90,7 @@ class Generator:
         parts = [self._part(item) for item in started]
         decoded = [Decoded(slot.stopper.ids[-1], slot.position, self._roomy_cache(slot)) for slot in active]
         try:
-            read, hidden = self._body.forward(parts, decoded)
+            read, hidden = self._body.forward(parts, decoded, graph_bytes=self._tuning.graph_mb * _MEBIBYTE)
         except BaseException:
             self._paths.clear()
             raise

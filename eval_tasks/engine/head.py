@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from eval_tasks.engine import cuda
 from eval_tasks.engine.linears import multiply_by
 from eval_tasks.engine.sampling import Row
 
@@ -18,13 +19,13 @@ class Head:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> None:
         self.n_tokens = int(weight.shape[0])
         self.rows = rows
-        self._multiply = multiply_by(weight.detach().float(), None if bias is None else bias.detach().float())
+        self._multiply = multiply_by(weight.detach(), None if bias is None else bias.detach(), wide=True)
 
     def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
         """For each row of `hidden` (n, width) the log-probabilities of its target token ids."""
         found: list[list[float] | None] = []
         for logits, finite in self._blocks(hidden):
-            logprobs = logits.log_softmax(dim=-1)
+            logprobs = _log_softmax(logits)
             for row, is_finite in enumerate(finite):
                 wanted = list(targets[len(found)])
                 found.append(logprobs[row, wanted].tolist() if is_finite else None)
@@ -35,7 +36,7 @@ class Head:
         found: list[tuple[int, float] | None] = []
         for logits, finite in self._blocks(hidden):
             best = logits.argmax(dim=-1)
-            values = logits.log_softmax(dim=-1).gather(1, best[:, None])[:, 0].tolist()
+            values = _log_softmax(logits).gather(1, best[:, None])[:, 0].tolist()
             found += [
                 (token, value) if is_finite else None
                 for token, value, is_finite in zip(best.tolist(), values, finite, strict=False)
@@ -46,7 +47,7 @@ class Head:
         """For each row of `hidden` (n, width) its log-softmax over all tokens, on the host."""
         found: list[Row | None] = []
         for logits, finite in self._blocks(hidden):
-            rows = logits.log_softmax(dim=-1).cpu().numpy()
+            rows = _log_softmax(logits).cpu().numpy()
             found += [row if is_finite else None for row, is_finite in zip(rows, finite, strict=False)]
         return found
 
@@ -63,3 +64,11 @@ class Head:
             extremes = torch.stack((logits.amax(dim=-1), logits.amin(dim=-1)))
             finite: list[bool] = extremes.isfinite().all(dim=0)[: part.shape[0]].tolist()
             yield logits, finite
+
+
+def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
+    if cuda.uses_kernels(logits.device):
+        from eval_tasks.engine.cuda.rows import log_softmax
+
+        return log_softmax(logits)
+    return logits.log_softmax(dim=-1)

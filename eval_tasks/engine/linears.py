@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eval_tasks.engine import cuda
+
 if TYPE_CHECKING:
     import torch
 
@@ -82,12 +84,17 @@ class Product:
 Multiply = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
-def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None) -> Multiply:
-    """x -> x @ weight.T + bias, for x of any leading shape with at least MIN_ROWS rows. `weight` is (out, in)."""
-    import torch
+def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None, *, wide: bool = False) -> Multiply:
+    """x -> x @ weight.T + bias, for x of any leading shape with at least MIN_ROWS rows. `weight` is (out, in).
 
-    if weight.device.type != "cpu":
-        return lambda x: torch.nn.functional.linear(x, weight, bias)
+    `wide`: the result in float32, from inputs in the weight's dtype.
+    """
+    if cuda.uses_kernels(weight.device):
+        from eval_tasks.engine.cuda.products import TiledProduct
+
+        return TiledProduct(weight, bias, wide=wide)
+    if wide:
+        weight, bias = weight.float(), None if bias is None else bias.float()
     return Product(weight, bias)
 
 
@@ -95,15 +102,14 @@ def pin_linears(base: torch.nn.Module) -> list[int]:
     """Replace the forward of every Linear and Conv1D below `base`; the widths (in and out features) that occur.
 
     Their original weights are dropped: the packed copy is the only one. A gated feed-forward on CPU becomes three
-    products with its activation and its gate inside them.
+    products with its activation and its gate inside them. On a GPU products are `cuda.products`.
     """
     widths: set[int] = set()
     for module, weight in _linear_modules(base):
         widths.update(weight.shape)
         bias = None if module.bias is None else module.bias.detach()
         object.__setattr__(module, "forward", multiply_by(weight, bias))
-        if weight.device.type == "cpu":
-            module.weight = _nothing(weight)
+        module.weight = _nothing(weight)
     for module in base.modules():
         _fuse(module)
     return sorted(widths)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from eval_tasks.engine.cuda import check_cuda
 from eval_tasks.errors import InfraError, UserError
 from eval_tasks.records import EngineConfig, EngineTuning
 
@@ -49,6 +50,7 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
         ("tokens_per_forward", tuning.tokens_per_forward, 1),
         ("decode_rows", tuning.decode_rows, 1),
         ("prefix_cache_mb", tuning.prefix_cache_mb, 0),
+        ("graph_mb", tuning.graph_mb, 0),
     ):
         if value < least:
             raise UserError(f"{name} is {value}; give {least} or more")
@@ -71,6 +73,7 @@ def prepare_torch(config: EngineConfig) -> torch.device:
     if config.device == "cuda":
         if not torch.cuda.is_available():
             raise UserError("device is cuda and torch sees no GPU; set device to cpu or use an image with CUDA")
+        check_cuda()
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     if not torch.are_deterministic_algorithms_enabled() or torch.get_float32_matmul_precision() != "highest":

@@ -45,11 +45,15 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTuning:
-    """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest."""
+    """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest.
+
+    `graph_mb`: memory for recorded decoding steps on a GPU, 0 for none.
+    """
 
     tokens_per_forward: int = 512
     decode_rows: int = 32
     prefix_cache_mb: int = 256
+    graph_mb: int = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

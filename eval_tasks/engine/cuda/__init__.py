@@ -34,6 +34,11 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
+def uses_kernels(device: torch.device) -> bool:
+    """Whether what is computed on `device` goes through this package."""
+    return device.type == "cuda"
+
+
 def check_cuda() -> None:
     """Raise InfraError when Triton is missing, UserError for a GPU that is too old for these kernels."""
     import torch

@@ -53,7 +53,8 @@ class Shape(NamedTuple):
         """How a program of products is laid out on the GPU: its loads overlap where there is room for two stages."""
         import torch
 
-        roomy = not interpreted() and torch.cuda.get_device_properties().shared_memory_per_block_optin >= _ROOMY
+        device: Any = None if interpreted() else torch.cuda.get_device_properties()
+        roomy = device is not None and device.shared_memory_per_block_optin >= _ROOMY
         return {"num_warps": 4, "num_stages": 2 if roomy and self.itemsize == 2 and self.width <= _WIDE_HEAD else 1}
 
 
