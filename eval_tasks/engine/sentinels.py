@@ -5,9 +5,10 @@ What each is there for stands in its item id. Knows no engine.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eval_tasks.records import Request
+from eval_tasks.records import Request, Sampling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +18,8 @@ Ids = tuple[int, ...]
 # Around every multiple at which some kernel or tile begins anew, and all the lengths below which kernels differ most.
 LENGTHS = (*range(1, 14), 31, 32, 33, 63, 64, 65, 127, 128, 129)
 _LONG = (200, 257, 300, 400)
+_SAMPLED = (1, 5, 33, 64, 129)
+_SAMPLING = Sampling(temperature=1.5, samples=3, top_p=0.95, reason="the contract holds for draws too")
 _MAX_NEW_TOKENS = 8
 
 
@@ -32,6 +35,7 @@ def sentinel_requests(n_tokens: int, context: int, seed: int = 0) -> list[Reques
         *_documents(rng, n_tokens, context),
         *_at_the_edge(rng, n_tokens, context),
         *_unscoreable(rng, n_tokens, context),
+        *_sampled(rng, n_tokens, context),
     ]
 
 
@@ -94,6 +98,13 @@ def _unscoreable(rng: np.random.Generator, n_tokens: int, context: int) -> list[
         _request("choice", "invalid-empty-choice", _draw(rng, n_tokens, 3), ((1,), ())),
         _request("generation", "invalid-too-long", _draw(rng, n_tokens, context)),
     ]
+
+
+def _sampled(rng: np.random.Generator, n_tokens: int, context: int) -> list[Request]:
+    """Several samples of one prompt, hot enough to differ."""
+    prompts = [_draw(rng, n_tokens, length) for length in _SAMPLED if length < context]
+    requests = [_request("generation", f"sampled-{len(prompt)}", prompt) for prompt in prompts]
+    return [replace(request, sampling=_SAMPLING) for request in requests]
 
 
 def _letters(rng: np.random.Generator, n_tokens: int) -> tuple[Ids, ...]:

@@ -26,6 +26,7 @@ def engine(load):
 
 @pytest.fixture(scope="module")
 def requests(ask):
+    """Prompts around the tiles' edges."""
     return [
         ask("generation", range(3, 3 + n), item_id=f"item-{n}", max_tokens=2 + n % 9, sampling=SAMPLING, seed=3)
         for n in (1, 5, 31, 32, 33, 64, 100)
@@ -35,6 +36,18 @@ def requests(ask):
 @pytest.fixture(scope="module")
 def expected(engine, requests):
     return identities(engine.respond(requests))
+
+
+@pytest.mark.parametrize(("family", "dtype"), [("gpt2", "float32"), ("qwen3", "float32"), ("llama", "bfloat16")])
+def test_draws_have_no_history_in_any_family(load, requests, family: str, dtype: str) -> None:
+    engine = load(family, dtype)
+    expected = identities(engine.respond(requests[1:6]))
+    assert len({s.output_ids for row in expected.values() for s in row.samples}) > len(expected)
+    tuned = engine.tuned(EngineTuning(tokens_per_forward=40, decode_rows=6))
+    assert identities(tuned.respond(requests[5:0:-1])) == expected
+    assert identities(engine.with_prefix("shared").respond(requests[3:4])) == {
+        requests[3].item_id: expected[requests[3].item_id]
+    }
 
 
 def test_every_sample_is_kept_in_one_row(engine, ask) -> None:
@@ -83,9 +96,9 @@ def test_the_prompt_is_read_once_for_all_samples(engine, ask, monkeypatch) -> No
     read = []
     forward = engine._body.forward
 
-    def counted(parts, decoded):
+    def counted(parts, *others, **options):
         read.extend(len(part.ids) for part in parts)
-        return forward(parts, decoded)
+        return forward(parts, *others, **options)
 
     monkeypatch.setattr(engine._body, "forward", counted)
     engine.respond([ask("generation", range(3, 60), max_tokens=4, sampling=SAMPLING)])

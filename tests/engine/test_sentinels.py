@@ -17,7 +17,8 @@ def test_they_have_all_shapes_and_are_the_same_again() -> None:
     assert lengths >= {(kind, n) for kind in ("choice", "generation") for n in (*LENGTHS, 511)}
     assert {len(r.continuations[0]) + 1 for r in requests if r.kind == "loss"} >= {*LENGTHS[1:], 200, 400, 511, 513}
     assert {len(c) for r in requests if r.kind == "choice" for c in r.continuations} >= {1, 2, 3, 4}
-    assert len({r.item_id for r in requests}) == len(requests) == 201
+    assert len({r.item_id for r in requests}) == len(requests) == 206
+    assert [len(r.prompt_ids) for r in requests if r.sampling is not None] == [1, 5, 33, 64, 129]
 
 
 def test_preambles_are_shared_and_one_goes_on_where_another_ends() -> None:
