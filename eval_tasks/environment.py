@@ -39,16 +39,29 @@ _HARNESS = (
 
 # Variables by which BLAS, oneDNN and CUDA choose other kernels than they would by themselves.
 _KERNEL_VARIABLES = (
+    "ATEN_CPU_CAPABILITY",
     "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_FORCE_PTX_JIT",
+    "DISABLE_ADDMM_CUDA_LT",
+    "DNNL_CPU_ISA_HINTS",
+    "DNNL_DEFAULT_FPMATH_MODE",
     "DNNL_MAX_CPU_ISA",
     "MKL_CBWR",
+    "MKL_DEBUG_CPU_TYPE",
+    "MKL_DYNAMIC",
     "MKL_ENABLE_INSTRUCTIONS",
     "NCCL_ALGO",
     "NCCL_PROTO",
     "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_CPU_ISA_HINTS",
     "ONEDNN_DEFAULT_FPMATH_MODE",
     "ONEDNN_MAX_CPU_ISA",
-    "ATEN_CPU_CAPABILITY",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_BLAS_PREFER_CUBLASLT",
+    "TORCH_LINEAR_FLATTEN_3D",
+    "TORCH_MKLDNN_MATMUL_MIN_DIM",
+    "TRITON_INTERPRET",
+    "USE_HUB_KERNELS",
 )
 # The engine itself sets this one before CUDA starts; an environment is the same before and after.
 _SET_BY_ENGINE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
@@ -106,7 +119,7 @@ def harness_version() -> str:
 
 
 def _attention(config: EngineConfig) -> str:
-    return f"{config.attention} over " + ("sdpa flash (cpu)" if config.device == "cpu" else "sdpa math")
+    return f"{config.attention} of {config.tile} over " + ("bmm" if config.device == "cpu" else "triton")
 
 
 def _package_version(name: str) -> str:
@@ -140,6 +153,8 @@ def _cpu(torch: ModuleType) -> dict[str, str]:
     return {
         "cpu": _cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        # Whether the system lets this process use the matrix units, which the processor's list of features leaves open.
+        "cpu_matrix_units": "yes" if torch.cpu._is_amx_tile_supported() else "no",
         "cpu_features": _cpu_features(),
     }
 
@@ -167,19 +182,35 @@ def _gpu(torch: ModuleType) -> dict[str, str]:
     if not torch.cuda.is_available():
         return {"gpu": "none"}
     properties = torch.cuda.get_device_properties(0)
-    driver = Path("/proc/driver/nvidia/version")
     account: Any = torch
     return {
         "gpu": properties.name,
         "gpu_multiprocessors": str(properties.multi_processor_count),
         "gpu_capability": f"{properties.major}.{properties.minor}",
-        "gpu_driver": _found(r"Module\s+(?:for \S+\s+)?(\d[\d.]+)", driver.read_text() if driver.is_file() else "")
-        or "unknown",
+        "gpu_driver": _driver(Path("/")),
         "cuda": account.version.cuda or "none",
         "cudnn": str(account.backends.cudnn.version() or "none"),
-        "cublas": _package_version(f"nvidia-cublas-cu{(account.version.cuda or '12').partition('.')[0]}"),
+        "cublas": _cublas(account.version.cuda or ""),
         "nccl": ".".join(map(str, account.cuda.nccl.version())) if account.distributed.is_nccl_available() else "none",
     }
+
+
+def _driver(root: Path) -> str:
+    """Version of NVIDIA's kernel module, by the file of the driver itself or by that of any module."""
+    for path, pattern in (
+        (root / "proc/driver/nvidia/version", r"Module\s+(?:for \S+\s+)?(\d[\d.]+)"),
+        (root / "sys/module/nvidia/version", r"(\d[\d.]+)"),
+    ):
+        found = _found(pattern, path.read_text("utf-8")) if path.is_file() else ""
+        if found:
+            return found
+    return "unknown"
+
+
+def _cublas(cuda: str) -> str:
+    """Its wheel's version; before CUDA 13 the wheel's name says for which CUDA it is."""
+    versions = (_package_version(name) for name in ("nvidia-cublas", f"nvidia-cublas-cu{cuda.partition('.')[0]}"))
+    return next((version for version in versions if version != "none"), "none")
 
 
 def _kernel_library_digest(torch: ModuleType) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,8 @@ def test_every_component_has_a_value() -> None:
     )
     assert {"kernel_library", "attention", "threads", "machine", "python", "blas"} <= set(components)
     assert all(isinstance(value, str) and value for value in components.values())
+    assert components["cpu_matrix_units"] in ("yes", "no")
+    assert components["blas"].startswith("MKL ")
     assert "gpu" not in components
     assert components["kernel_library"].startswith("libtorch_cpu.so ")
 
@@ -55,13 +60,53 @@ def test_a_difference_is_named(change: dict[str, object], named: list[str]) -> N
     assert explain_difference(a, a) == []
 
 
-def test_a_variable_that_chooses_kernels_is_a_component(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ONEDNN_MAX_CPU_ISA", "AVX2"), ("ATEN_CPU_CAPABILITY", "avx2"), ("MKL_CBWR", "COMPATIBLE"), ("MKL_DYNAMIC", "1")],
+)
+def test_a_variable_that_chooses_kernels_is_a_component(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
     plain = describe_environment(EngineConfig())
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
-    assert explain_difference(plain, describe_environment(EngineConfig())) == [
-        "variable ONEDNN_MAX_CPU_ISA: absent -> 'AVX2'"
-    ]
+    monkeypatch.setenv(name, value)
+    assert explain_difference(plain, describe_environment(EngineConfig())) == [f"variable {name}: absent -> {value!r}"]
+
+
+def test_the_instruction_set_that_aten_was_given_is_the_one_recorded() -> None:
+    """A process of its own: ATen reads the variable once."""
+    code = (
+        "from eval_tasks.environment import describe_environment; from eval_tasks.records import EngineConfig;"
+        "print(describe_environment(EngineConfig()).components['cpu_capability'])"
+    )
+    places = {**os.environ, "ATEN_CPU_CAPABILITY": "default"}
+    root = Path(eval_tasks.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=places, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() in ("DEFAULT", "NO AVX")
+
+
+def test_the_driver_is_found_where_containers_show_it(tmp_path: Path) -> None:
+    assert environment._driver(tmp_path) == "unknown"
+    module, driver = tmp_path / "sys/module/nvidia/version", tmp_path / "proc/driver/nvidia/version"
+    for path, text in (
+        (module, "550.90.07\n"),
+        (driver, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n"),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert environment._driver(tmp_path) == "570.124.06"
+    driver.unlink()
+    assert environment._driver(tmp_path) == "550.90.07"
+
+
+def test_cublas_is_found_by_either_name_of_its_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"nvidia-cublas-cu12": "12.8.4.1"}
+    monkeypatch.setattr(environment, "_package_version", lambda name: installed.get(name, "none"))
+    assert environment._cublas("12.8") == "12.8.4.1"
+    installed.clear()
+    assert environment._cublas("13.0") == "none"
+    installed["nvidia-cublas"] = "13.1.0.3"
+    assert environment._cublas("13.0") == "13.1.0.3"
 
 
 def test_the_harness_version_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ Everything here is process-wide in torch, so an engine pins it again before each
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from eval_tasks.engine.cuda import check_cuda
 from eval_tasks.errors import InfraError, UserError
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 TILE = 32
 EXACT_THREADS = (1, 2)
 _MAX_HEAD_ROWS = 1024
+_DENORMAL = 1e-40
+_EXACT_VALUES = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
+    "DNNL_DEFAULT_FPMATH_MODE": "STRICT",
+    "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+}
 
 
 def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
@@ -56,8 +63,20 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
             raise UserError(f"{name} is {value}; give {least} or more")
 
 
+def check_variables() -> None:
+    """Raise UserError for a variable by which a library computes with fewer bits than the configuration records."""
+    for name, exact in _EXACT_VALUES.items():
+        value = os.environ.get(name, "")
+        if value and value.upper() != exact:
+            raise UserError(
+                f"the environment has {name}={value}, by which float32 is no longer what is computed; unset it, or "
+                "evaluate in bfloat16, which says so in its record"
+            )
+
+
 def prepare_torch(config: EngineConfig) -> torch.device:
     """Pin this process to `config` and say where to compute. Raises UserError or InfraError when it did not take."""
+    check_variables()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
 
@@ -66,8 +85,12 @@ def prepare_torch(config: EngineConfig) -> torch.device:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    # A library built with -ffast-math flushes denormals to zero in every process that loads it.
+    torch.set_flush_denormal(False)
     pin_threads(config)
     mkldnn: Any = torch.backends.mkldnn
+    mkldnn.deterministic = True
     if config.device == "cpu" and not (mkldnn.is_available() and mkldnn.enabled):
         raise InfraError("this torch has no oneDNN; the engine's CPU path stands on its matrix multiplication")
     if config.device == "cuda":
@@ -76,9 +99,31 @@ def prepare_torch(config: EngineConfig) -> torch.device:
         check_cuda()
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    if not torch.are_deterministic_algorithms_enabled() or torch.get_float32_matmul_precision() != "highest":
-        raise InfraError("torch did not keep the deterministic settings; another library in this process changed them")
+        torch.backends.cuda.matmul.allow_fp16_accumulation = False
+    _check_settings(config)
     return torch.device(config.device)
+
+
+def _check_settings(config: EngineConfig) -> None:
+    """Raise InfraError naming what another library in this process has changed."""
+    import torch
+
+    cudnn, mkldnn = cast("Any", torch.backends.cudnn), cast("Any", torch.backends.mkldnn)
+    held = {
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "float32 products in float32": torch.get_float32_matmul_precision() == "highest",
+        "deterministic cuDNN without a benchmark": cudnn.deterministic and not cudnn.benchmark,
+        "deterministic oneDNN": mkldnn.deterministic,
+        "float32 as the default dtype": torch.get_default_dtype() == torch.float32,
+        "no autocast": not torch.is_autocast_enabled(config.device),
+        "denormal numbers": torch.tensor([_DENORMAL]).mul(1.0).item() != 0.0,
+    }
+    lost = [name for name, holds in held.items() if not holds]
+    if lost:
+        raise InfraError(
+            f"torch did not keep {', '.join(lost)}: another library in this process changed its settings; "
+            "run the engine in a process of its own"
+        )
 
 
 def pin_threads(config: EngineConfig) -> None:

@@ -49,6 +49,61 @@ def test_torch_is_pinned() -> None:
     assert torch.get_num_threads() == 1
 
 
+def test_flags_that_move_bits_are_set() -> None:
+    import torch
+
+    torch.set_flush_denormal(True)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.mkldnn.deterministic = False
+    prepare_torch(EngineConfig())
+    assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
+    assert torch.backends.mkldnn.deterministic
+    assert torch.tensor([1e-40]).mul(1.0).item() > 0
+
+
+def test_what_another_library_keeps_changing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _precision: None)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(InfraError, match="keep float32 products in float32, float32 as the default dtype: another"):
+            prepare_torch(EngineConfig())
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_autocast_is_noticed() -> None:
+    import torch
+
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(InfraError, match="did not keep no autocast"):
+        prepare_torch(EngineConfig())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NVIDIA_TF32_OVERRIDE", "1"),
+        ("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1"),
+        ("ONEDNN_DEFAULT_FPMATH_MODE", "BF16"),
+        ("DNNL_DEFAULT_FPMATH_MODE", "any"),
+    ],
+)
+def test_a_variable_that_takes_bits_from_float32_is_refused(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=f"{name}={value}, by which .* unset it"):
+        prepare_torch(EngineConfig())
+
+
+@pytest.mark.parametrize(("name", "value"), [("NVIDIA_TF32_OVERRIDE", "0"), ("ONEDNN_DEFAULT_FPMATH_MODE", "strict")])
+def test_the_same_variable_with_its_exact_value_is_not(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    prepare_torch(EngineConfig())
+
+
 def test_a_torch_that_does_not_take_its_threads_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
