@@ -71,8 +71,9 @@ def _packed(tokens: Tokens, spans: list[Any], form: Any) -> Any:
     return PackedTiles(spans, tokens.q.device)(1, tokens.q, tokens.k, tokens.v, form)
 
 
-@pytest.mark.parametrize("fields", FORMS, ids=str)
-@pytest.mark.parametrize(("heads", "groups"), [(4, 2), (3, 1), (2, 2)])
+@pytest.mark.parametrize(
+    ("fields", "heads", "groups"), [(FORMS[0], 4, 2), (FORMS[1], 3, 1), (FORMS[2], 2, 2), (FORMS[3], 4, 2)]
+)
 def test_packed_attention_is_attention(device, heads: int, groups: int, fields: dict[str, Any]) -> None:
     import torch
 
@@ -93,8 +94,7 @@ def test_packed_attention_is_attention(device, heads: int, groups: int, fields: 
     assert spans[0].cache[1, :, :, 70:].isnan().all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("fields", FORMS[:2], ids=str)
+@pytest.mark.parametrize(("fields", "dtype"), [(FORMS[1], "float32"), (FORMS[0], "bfloat16"), (FORMS[1], "float16")])
 def test_where_a_sequence_is_cut_is_no_input(device, fields: dict[str, Any], dtype: str) -> None:
     """Alone and whole; in two forwards; beside another; and as spans that share a cache within one forward."""
     import torch
@@ -161,8 +161,10 @@ def test_what_a_cache_had_before_goes_to_the_one_that_is_kept(device) -> None:
     assert torch.equal(kept[1, 1, :, :45], one.v)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("fields", FORMS, ids=str)
+@pytest.mark.parametrize(
+    ("fields", "dtype"),
+    [(FORMS[0], "float32"), (FORMS[1], "bfloat16"), (FORMS[2], "float16"), (FORMS[3], "float32")],
+)
 def test_decoded_rows(device, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], dtype: str) -> None:
     """Right, and the same alone, in company, in a longer cache and with room for more splits than it sees."""
     import torch
