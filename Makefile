@@ -7,6 +7,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+LM_EVAL_VENV := .venv-lm-eval
+LM_EVAL_INSTALLED := $(LM_EVAL_VENV)/.installed
 export PYTHONPATH := plugins:.
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down bench-latency clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-latency bench-engine clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -78,8 +80,20 @@ down:  ## Stop what demo, real and up have started; what was evaluated stays
 	  [ -x $(PY) ] || { echo "$(VENV) is gone: \`make install\`, then \`make down\`"; exit 1; }; \
 	  $(PY) -m checkpoint_eval.embedded down --home "$$home"; done
 
+parity-env: $(LM_EVAL_INSTALLED)  ## Make .venv-lm-eval: lm-eval 0.4.9, which ours is compared with
+
+$(LM_EVAL_INSTALLED): tests/parity/requirements-lm-eval.txt
+	@echo "setting up $(LM_EVAL_VENV) (once; some minutes when nothing is cached) ..."
+	@"$(PYTHON)" -m venv $(LM_EVAL_VENV)
+	@$(LM_EVAL_VENV)/bin/python -m pip install -q -r $<
+	@$(LM_EVAL_VENV)/bin/python -m pip check
+	@touch $@
+
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency
+
+bench-engine: install parity-env  ## Speed of the engine beside lm-eval's, one JSON line per figure (ARGS="--only choice")
+	$(PY) -m tests.benchmarks.engine $(ARGS)
 
 clean: down  ## Remove what demo, real and up have made (not .venv)
 	rm -rf .demo .real "$(HOME_DIR)"
