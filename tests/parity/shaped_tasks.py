@@ -65,11 +65,12 @@ class ShapedTask:
         (folder / "theirs").mkdir(parents=True, exist_ok=True)
         test = _write_rows(folder / f"{self.name}.jsonl", self.rows)
         ours = {"name": self.name, "version": "1", "licence": "MIT", "source": _pinned(test), **self.ours}
+        examples_are = ours.pop("few_shot", {})
         theirs = {"task": self.name, "dataset_path": "json", "test_split": "test", **self.theirs}
         files = {"test": str(test)}
         if self.n_examples:
             examples = _write_rows(folder / f"{self.name}-examples.jsonl", self.example_rows)
-            ours["few_shot"] = {"k": self.n_examples, "source": _pinned(examples), **self.ours["few_shot"]}
+            ours["few_shot"] = {"k": self.n_examples, "source": _pinned(examples), **examples_are}
             files["dev"] = str(examples)
             theirs |= {"fewshot_split": "dev", "fewshot_config": {"sampler": "first_n"}}
         theirs["dataset_kwargs"] = {"data_files": files}
@@ -88,8 +89,8 @@ class ShapedTask:
         return build_requests(benchmark, dataset.items, dataset.few_shot, tokenizer, config, max_context)
 
 
-def mmlu(golden: Path | None, *, n_subjects: int, n_items: int) -> ShapedTask:
-    """`n_items` of each of so many subjects, five examples each. lm-eval's file is right for one subject only."""
+def mmlu(golden: Path | None, *, n_subjects: int, n_items: int, n_examples: int = 5) -> ShapedTask:
+    """`n_items` of each of so many subjects, with up to five examples. lm-eval's file is right for one subject only."""
     if golden is None:
         made = _Maker(1)
         rows = [made.question(f"subject_{s:02d}", i) for s in range(n_subjects) for i in range(n_items)]
@@ -106,7 +107,7 @@ def mmlu(golden: Path | None, *, n_subjects: int, n_items: int) -> ShapedTask:
         name="mmlu-shaped",
         rows=rows,
         example_rows=examples,
-        n_examples=5,
+        n_examples=n_examples,
         ours={
             "kind": "choice",
             "item": {"id": ["subject", "index"], "target": "answer", "stratum": "subject"},
@@ -126,8 +127,10 @@ def mmlu(golden: Path | None, *, n_subjects: int, n_items: int) -> ShapedTask:
     )
 
 
-def gsm8k(golden: Path | None, *, n_items: int, select: str = "first", max_tokens: int = 256) -> ShapedTask:
-    """Five worked examples: the first ones for all, as in `theirs`, or drawn for each item (``seeded``)."""
+def gsm8k(
+    golden: Path | None, *, n_items: int, n_examples: int = 5, select: str = "first", max_tokens: int = 256
+) -> ShapedTask:
+    """Worked examples: the first ones for all, as in `theirs`, or drawn for each item (``seeded``)."""
     if golden is None:
         made = _Maker(2)
         rows, examples = ([made.sum(i) for i in range(n)] for n in (n_items, 64))
@@ -138,8 +141,8 @@ def gsm8k(golden: Path | None, *, n_items: int, select: str = "first", max_token
     return ShapedTask(
         name="gsm8k-shaped",
         rows=[{**row, "row": i} for i, row in enumerate(rows)],
-        example_rows=examples,
-        n_examples=5,
+        example_rows=[{**row, "row": len(rows) + i} for i, row in enumerate(examples)],
+        n_examples=n_examples,
         ours={
             "kind": "generation",
             "item": {"id": "row", "target": "answer"},
