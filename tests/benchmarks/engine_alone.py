@@ -75,21 +75,19 @@ def contract(engine: Engine, requests: Sequence[Request], rounds: int) -> dict[s
 
     engine.tuned(engine.tuning).respond(requests[:1])
     seconds = in_turn({"ours": with_contract, "plain": without}, rounds)
-    found = compared(seconds["ours"], seconds["plain"], len(requests))
+    costs = [a.cpu / b.cpu for a, b in zip(seconds["ours"], seconds["plain"], strict=True)]
     return {
-        "unit": "items per CPU-second",
+        "unit": "items per CPU-second; ratio: cost",
         "n_items": len(requests),
-        **found,
-        "ratio": round(
-            statistics.median(a.cpu / b.cpu for a, b in zip(seconds["ours"], seconds["plain"], strict=True)), 3
-        ),
-        "ratios": [round(a.cpu / b.cpu, 3) for a, b in zip(seconds["ours"], seconds["plain"], strict=True)],
+        **compared(seconds["ours"], seconds["plain"], len(requests)),
+        "ratio": round(statistics.median(costs), 3),
+        "ratios": [round(cost, 3) for cost in costs],
         "baseline_is": "the same engine with scaled_dot_product_attention per sequence",
     }
 
 
 def processes(folder: Path, dtype: str, requests: Path, rounds: int) -> dict[str, Any]:
-    """Items per second of two worker processes over those of one, by wall time; `requests` is a pickle-free file."""
+    """Items per second of two worker processes over those of one, by wall time; `requests` is a JSONL file."""
     alone: list[float] = []
     together: list[float] = []
     with _workers(folder, dtype, requests, 2) as workers:
