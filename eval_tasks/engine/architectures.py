@@ -10,17 +10,17 @@ from typing import Any
 
 from eval_tasks.errors import CheckpointError, did_you_mean
 
-VERIFIED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+VERIFIED = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen2", "qwen3")
 
 # Frequencies of these depend on the length of what is in the batch, or switch at a length: not a function of a token.
 _LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 
 
-def check_architecture(config: Mapping[str, Any], context: int) -> None:
-    """Raise CheckpointError when the engine cannot promise its contract for this `config` at `context` positions.
+def check_architecture(config: Mapping[str, Any]) -> None:
+    """Raise CheckpointError when the engine cannot promise its contract for this `config`.
 
-    Reasons: ``unsupported_architecture``, ``sliding_window_unsupported``, ``rope_unsupported``,
-    ``quantized_unsupported``.
+    Reasons: ``unsupported_architecture``, ``bidirectional_attention``, ``sliding_window_unsupported``,
+    ``rope_unsupported``, ``quantized_unsupported``.
     """
     model_type = str(config.get("model_type"))
     if model_type not in VERIFIED:
@@ -35,27 +35,28 @@ def check_architecture(config: Mapping[str, Any], context: int) -> None:
         )
     if config.get("add_cross_attention"):
         raise CheckpointError("unsupported_architecture", f"{model_type} with add_cross_attention is no language model")
-    _check_windows(config, context)
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = rope.get("rope_type", rope.get("type", "default")) if isinstance(rope, Mapping) else "default"
-    if kind in _LENGTH_DEPENDENT_ROPE:
+    if config.get("use_bidirectional_attention"):
         raise CheckpointError(
-            "rope_unsupported",
-            f"rope type {kind!r} makes positions depend on the length of the batch; "
-            "default, linear, llama3 and yarn do not",
+            "bidirectional_attention",
+            f"{model_type} with use_bidirectional_attention sees the tokens that it is to predict",
         )
-
-
-def _check_windows(config: Mapping[str, Any], context: int) -> None:
-    """Refuse a sliding window that is shorter than the context: full attention would be another function."""
     window = config.get("sliding_window")
-    if config.get("model_type") in ("qwen2", "qwen3") and not config.get("use_sliding_window", False):
-        window = None
-    if "sliding_attention" in (config.get("layer_types") or ()) and window is None:
-        window = config.get("sliding_window") or 0
-    if isinstance(window, int) and window < context:
+    if window is not None and (not isinstance(window, int) or window < 1):
         raise CheckpointError(
-            "sliding_window_unsupported",
-            f"sliding_window is {window} and the context is {context}; set max_context to {window} or less "
-            "in the engine's configuration, where both are the same function",
+            "sliding_window_unsupported", f"sliding_window is {window!r}; give a number of positions, or null for all"
         )
+    for kind in _rope_types(config.get("rope_parameters") or config.get("rope_scaling")):
+        if kind in _LENGTH_DEPENDENT_ROPE:
+            raise CheckpointError(
+                "rope_unsupported",
+                f"rope type {kind!r} makes positions depend on the length of the batch; "
+                "default, linear, llama3 and yarn do not",
+            )
+
+
+def _rope_types(rope: object) -> list[str]:
+    """The types of rotary embeddings, of which there may be one per type of layer."""
+    if not isinstance(rope, Mapping):
+        return []
+    nested = [kind for value in rope.values() for kind in _rope_types(value)]
+    return [str(kind) for kind in (rope.get("rope_type"), rope.get("type")) if kind] + nested

@@ -125,7 +125,7 @@ class PackedAttention:
         tiled = tiled.reshape(-1, groups, repeats * TILE, width).to(self._spans[0].cache.dtype)
         out = tiled.new_empty(tiled.shape)
         tile = 0
-        with _one_thread():
+        with one_thread():
             for span in self._spans:
                 keys, values = _write(span, layer, k, v)
                 for i in span.tiles:
@@ -185,7 +185,7 @@ class DecodeAttention:
         by_row = (q.transpose(0, 1) * form.scale).to(dtype).reshape(n_rows, groups, heads // groups, width)
         new = torch.stack((k, v)).to(dtype)
         out = by_row.new_zeros(by_row.shape)
-        with _one_thread():
+        with one_thread():
             for row, (cache, position) in enumerate(zip(self._caches, self._positions, strict=True)):
                 kept = cache[layer]
                 kept[:, :, position] = new[:, :, row]
@@ -235,8 +235,8 @@ def _write(span: Span, layer: int, k: torch.Tensor, v: torch.Tensor) -> tuple[to
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Run torch's products on one thread: on two, MKL splits sums over keys between them."""
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: on two, MKL splits sums over keys between them."""
     import torch
 
     threads = torch.get_num_threads()

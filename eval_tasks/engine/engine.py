@@ -134,14 +134,15 @@ def load_engine(
     declared = read_config(folder)
     positions = max_context(declared)
     context = min(positions, config.max_context or positions)
-    check_architecture(declared, context)
+    check_architecture(declared)
     tokenizer = load_tokenizer(folder)
     device = prepare_torch(config)
     tuning = fitted(folder, config, tuning, workload)
     began = time.perf_counter()
     model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
     output = model.get_output_embeddings()
-    head = Head(output.weight, output.bias, config.head_rows)
+    softcap = getattr(model.config, "final_logit_softcapping", None)
+    head = Head(output.weight, output.bias, config.head_rows, softcap)
     base = model.base_model
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output

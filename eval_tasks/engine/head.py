@@ -1,4 +1,7 @@
-"""Hidden rows in, log-probabilities out: fp32 matrix products of a fixed number of rows, then fp32 log-softmax."""
+"""Hidden rows in, log-probabilities out: fp32 matrix products of a fixed number of rows, then fp32 log-softmax.
+
+Logits that the model bounds (soft-capping) are bounded before anything else is done with them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from eval_tasks.engine import cuda
+from eval_tasks.engine.attention import one_thread
 from eval_tasks.engine.linears import multiply_by
 from eval_tasks.engine.sampling import Row
 
@@ -13,12 +17,22 @@ if TYPE_CHECKING:
     import torch
 
 
-class Head:
-    """The output head. `rows`: rows of its one GEMM shape. A row whose logits are not all finite gives None."""
+# Element-wise functions do the last elements of a run otherwise than the rest: a row ends where a run does.
+_ELEMENTS = 128
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> None:
+
+class Head:
+    """The output head. `rows`: rows of its one GEMM shape. A row whose logits are not all finite gives None.
+
+    `softcap`: logits become softcap tanh(logits / softcap).
+    """
+
+    def __init__(
+        self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int, softcap: float | None = None
+    ) -> None:
         self.n_tokens = int(weight.shape[0])
         self.rows = rows
+        self._softcap = softcap
         self._multiply = multiply_by(weight.detach(), None if bias is None else bias.detach(), wide=True)
 
     def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
@@ -60,10 +74,25 @@ class Head:
             block = part.new_zeros(self.rows, part.shape[1])
             block[: part.shape[0]] = part
             logits = self._multiply(block)
+            if self._softcap is not None:
+                logits = _capped(logits, self._softcap)
             # Two extremes say as much as a look at every element, at a tenth of the cost: they keep NaN and infinities.
             extremes = torch.stack((logits.amax(dim=-1), logits.amin(dim=-1)))
             finite: list[bool] = extremes.isfinite().all(dim=0)[: part.shape[0]].tolist()
             yield logits, finite
+
+
+def _capped(logits: torch.Tensor, softcap: float) -> torch.Tensor:
+    """softcap tanh(logits / softcap), with the same bits at any row and on any number of threads."""
+    import torch
+
+    n_rows, width = logits.shape
+    wide = logits.new_zeros(n_rows, -(-width // _ELEMENTS) * _ELEMENTS)
+    wide[:, :width] = logits
+    with one_thread():
+        wide.div_(softcap).tanh_().mul_(softcap)
+    # An infinite logit would come out as a number like any other.
+    return torch.where(logits.isfinite(), wide[:, :width], logits)
 
 
 def _log_softmax(logits: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,26 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from eval_tasks.engine import Engine, load_engine
 from eval_tasks.records import EngineConfig, EngineTuning, Request
 
-FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+FAMILIES = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen2", "qwen3")
 CONTEXT = 200
+# What makes a family's test model show what is its own: windows much shorter than the prompts, caps that are felt.
+_OWN: dict[str, dict[str, Any]] = {
+    "gemma": {"head_dim": 24},
+    "gemma2": {
+        "head_dim": 24,
+        "sliding_window": 37,
+        "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 3.0,
+        "query_pre_attn_scalar": 20,
+    },
+    "gemma3_text": {
+        "head_dim": 24,
+        "sliding_window": 37,
+        "query_pre_attn_scalar": 20,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "mistral": {"sliding_window": None},
+}
 
 Build = Callable[..., Path]
 Load = Callable[..., Engine]
@@ -100,9 +118,7 @@ def _save_model(folder: Path, family: str, changes: dict[str, Any]) -> None:
         settings["n_inner"] = settings.pop("intermediate_size")
     else:
         settings["num_key_value_heads"] = 2
-    if family == "mistral":
-        settings["sliding_window"] = None
-    config = transformers.AutoConfig.for_model(family, **{**settings, **changes})
+    config = transformers.AutoConfig.for_model(family, **{**settings, **_OWN.get(family, {}), **changes})
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(config)
     # Fresh norms and biases are ones and zeros, which would hide a wrong or missing one.

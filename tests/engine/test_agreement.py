@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from eval_tasks.engine.sentinels import sentinel_requests
+from tests.engine.conftest import FAMILIES
 
-FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+# Prompts and outputs reach several times these windows, and one more is as long as a tile.
+WINDOWED: list[tuple[str, dict[str, Any]]] = [
+    *(("mistral", {"sliding_window": window}) for window in (2, 32, 70)),
+    ("qwen2", {"sliding_window": 33, "use_sliding_window": True, "max_window_layers": 1}),
+    (
+        "qwen3",
+        {"sliding_window": 33, "use_sliding_window": True, "layer_types": ["full_attention", "sliding_attention"]},
+    ),
+    ("qwen3", {"sliding_window": 33, "use_sliding_window": False}),
+    ("gemma2", {"sliding_window": 64}),
+]
+MODELS = [*((family, {}) for family in FAMILIES), *WINDOWED]
 
 
 def _plain(folder):
     import transformers
 
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa").eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
 
 
 def _plain_logprobs(model, prompt, continuation) -> list[float]:
@@ -25,10 +39,10 @@ def _plain_logprobs(model, prompt, continuation) -> list[float]:
     return [logprobs[start + k, token].item() for k, token in enumerate(continuation)]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_logprobs_are_the_plain_models(build, load, family: str) -> None:
-    engine = load(family)
-    model = _plain(build(family))
+@pytest.mark.parametrize(("family", "changes"), MODELS)
+def test_logprobs_are_the_plain_models(build, load, family: str, changes: dict[str, Any]) -> None:
+    engine = load(family, **changes)
+    model = _plain(build(family, **changes))
     sentinels = sentinel_requests(259, engine.context)
     requests = [r for r in sentinels if r.continuations and not r.item_id.startswith("invalid")][::3]
     for request, response in zip(requests, engine.respond(requests), strict=True):
@@ -36,10 +50,10 @@ def test_logprobs_are_the_plain_models(build, load, family: str) -> None:
             assert found == pytest.approx(_plain_logprobs(model, request.prompt_ids, continuation), abs=1e-4)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_greedy_tokens_are_those_of_generate(build, load, ask, family: str) -> None:
-    engine = load(family)
-    model = _plain(build(family))
+@pytest.mark.parametrize(("family", "changes"), MODELS)
+def test_greedy_tokens_are_those_of_generate(build, load, ask, family: str, changes: dict[str, Any]) -> None:
+    engine = load(family, **changes)
+    model = _plain(build(family, **changes))
     prompts = [tuple(range(3, 3 + n)) for n in (1, 5, 63, 64, 100)]
     requests = [ask("generation", p, item_id=str(len(p)), max_tokens=20) for p in prompts]
     for prompt, response in zip(prompts, engine.respond(requests), strict=True):

@@ -10,14 +10,18 @@ from eval_tasks.engine.engine import Engine
 from eval_tasks.engine.sentinels import sentinel_requests
 from eval_tasks.engine.verification import identities
 from eval_tasks.records import EngineTuning, Request, Response
+from tests.engine.conftest import FAMILIES
 
-VARIANTS = [(family, "float32") for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3")]
-VARIANTS += [("llama", "bfloat16"), ("gpt2", "bfloat16")]
+VARIANTS = [(family, "float32", {}) for family in FAMILIES]
+VARIANTS += [(family, "bfloat16", {}) for family in ("gemma2", "gpt2", "llama")]
+VARIANTS += [("mistral", "float32", {"sliding_window": window}) for window in (5, 32, 70)]
+VARIANTS += [("qwen2", "float32", {"sliding_window": 33, "use_sliding_window": True, "max_window_layers": 1})]
 
 
-@pytest.fixture(scope="module", params=VARIANTS, ids="-".join)
+@pytest.fixture(scope="module", params=VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
 def engine(load, request: pytest.FixtureRequest) -> Engine:
-    return load(*request.param)
+    family, dtype, changes = request.param
+    return load(family, dtype, **changes)
 
 
 @pytest.fixture(scope="module")
