@@ -128,7 +128,7 @@ def benchmark_files(digests: dict[str, str]) -> dict[str, dict[str, Any]]:
         },
         "demo-steps": {
             "name": "demo-steps",
-            "version": "1",
+            "version": "2",
             "kind": "generation",
             "description": "Held-out word problems to be worked out in steps, the answer after ####, as in GSM8K.",
             **common,
@@ -153,13 +153,14 @@ def benchmark_files(digests: dict[str, str]) -> dict[str, dict[str, Any]]:
 def other_files() -> dict[str, dict[str, Any]]:
     """The two suites and the decision rule of the demo."""
 
-    def suite(tier: str, *benchmarks: dict[str, Any]) -> dict[str, Any]:
-        return {"name": f"demo-{tier}", "version": "1", "tier": tier, "benchmarks": list(benchmarks)}
+    def suite(tier: str, version: str, *benchmarks: dict[str, Any]) -> dict[str, Any]:
+        return {"name": f"demo-{tier}", "version": version, "tier": tier, "benchmarks": list(benchmarks)}
 
-    text, choice, steps = ({"name": name, "version": "1"} for name in ("demo-text", "demo-choice", "demo-steps"))
+    text, choice = ({"name": name, "version": "1"} for name in ("demo-text", "demo-choice"))
+    steps = {"name": "demo-steps", "version": "2"}
     return {
-        "demo-health": suite("health", {**text, "n_items": 80}, {**choice, "n_items": 120, "seed": 0}),
-        "demo-selection": suite("selection", text, choice, steps),
+        "demo-health": suite("health", "1", {**text, "n_items": 80}, {**choice, "n_items": 120, "seed": 0}),
+        "demo-selection": suite("selection", "2", text, choice, steps),
         "demo-rule": {
             "name": "demo-rule",
             "kind": "superiority",

@@ -49,7 +49,32 @@ def test_readings(score_one: ScoreOne, output: str, gold: str, strict: int, flex
         "strict": strict,
         "flexible": flexible,
         "numeric": numeric,
+        "boxed": numeric,  # without a box it reads as numeric does
     }
+
+
+@pytest.mark.parametrize(
+    ("output", "gold", "boxed", "detail"),
+    [
+        (r"so \boxed{18}, that is 3 times 6", "18", 1, ""),
+        (r"\boxed{3} ... wait, \boxed{18}", "18", 1, ""),
+        (r"\boxed{\$1{,}234.00 \text{ per 2 days}}", GOLD, 1, ""),
+        (r"\boxed{\dfrac{36}{2}}", "18", 1, ""),
+        (r"\boxed{-\frac{6}{2}}", "-3", 1, ""),
+        (r"\boxed{1,\!234}", GOLD, 1, ""),
+        (r"\boxed{17} hence 18", "18", 0, ""),
+        (r"\boxed{\text{none}} 18", "18", 0, "no digit"),
+        (r"\boxed{\frac{1}{0}}", "18", 0, ""),
+        (r"\boxed{18", "18", 1, "no box"),
+        ("#### 18", "18", 1, "no box"),
+        ("eighteen", "18", 0, "no digit"),
+    ],
+)
+def test_boxed_reads_the_last_closed_box_else_the_last_number(
+    score_one: ScoreOne, output: str, gold: str, boxed: int, detail: str
+) -> None:
+    found = score_one("gsm8k", target=gold, output=output)["boxed"]
+    assert (found.value, found.detail) == (boxed, detail)
 
 
 def test_a_reading_without_a_digit_is_flagged(score_one: ScoreOne) -> None:
@@ -79,6 +104,7 @@ def test_is_correct_of_four_recorded_runs_is_reproduced_for_every_row(golden: Pa
         for run in ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"):
             scores = score_one("gsm8k", target=gold, output=row[run]["solution"])
             assert scores["flexible"].value == scores["numeric"].value == row[run]["is_correct"], row[run]
+            assert scores["boxed"].value == scores["numeric"].value
             correct[run] += row[run]["is_correct"]
     assert correct == {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
 

@@ -74,6 +74,7 @@ def test_an_item_s_value_is_the_mean_over_its_samples() -> None:
         "flexible": 0.5,
         "strict": 0.25,
         "numeric": 0.5,
+        "boxed": 0.5,
     }
     assert found["strict"].sample_values == (1.0, 0.0, 0.0, 0.0)
     assert json.loads(found["strict"].extracted or "") == ["18", "19", None, None]
@@ -135,7 +136,7 @@ def test_no_scorer_sees_reasoning_and_stops_count_outside_it() -> None:
     think = benchmark(reasoning=THINK, sampling=None)
     output = "<think>maybe 17\n\nno, 18?</think>\n\n#### 18\n\nQuestion: 5"
     found = scores(think, samples.response("i", output=output))
-    assert {m: s.value for m, s in found.items()} == {"flexible": 1.0, "strict": 1.0, "numeric": 1.0}
+    assert {m: s.value for m, s in found.items()} == {"flexible": 1.0, "strict": 1.0, "numeric": 1.0, "boxed": 1.0}
     assert scores(benchmark(sampling=None), samples.response("i", output=output))["flexible"].value == 0.0
 
 
