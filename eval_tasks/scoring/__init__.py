@@ -5,7 +5,7 @@ where we differ on purpose is named in the scorer's module. A scorer is one func
 with one test file and one file of frozen vectors.
 """
 
-from eval_tasks.scoring import choice, exact_match, gsm8k, ifeval, loss
+from eval_tasks.scoring import choice, exact_match, gsm8k, ifeval, loss, numeric, regex
 from eval_tasks.scoring.marking import check_items, score
 from eval_tasks.scoring.registry import (
     MetricInfo,
@@ -36,7 +36,9 @@ __all__ = [
     "metric_info",
     "metric_of",
     "metrics_of",
+    "numeric",
     "primary_metric",
+    "regex",
     "score",
     "scorer",
     "scorer_digest",

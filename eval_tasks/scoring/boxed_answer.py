@@ -15,6 +15,9 @@ _SPACING = re.compile(r"\\[,!;: ]|\{,\}|\\?[$%]|~")
 _FRACTION = re.compile(r"(-?)\s*\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(-?\d+)\s*\}")
 _NUMBER = re.compile(r"-?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)")
 
+_LONGEST = 1000
+"""No answer is as long as this; Python refuses to read a number of more than 4,300 digits."""
+
 
 def last_box(text: str) -> str | None:
     r"""What stands in the last ``\boxed{...}`` whose braces are closed; None when there is none."""
@@ -30,6 +33,8 @@ def last_box(text: str) -> str | None:
 def boxed_number(content: str) -> Fraction | None:
     """The last number of a box's content, None when it holds none."""
     plain = _SPACING.sub("", _WORDS.sub(" ", content.replace("\u2212", "-")))
+    if len(plain) > _LONGEST:
+        return None
     fractions = list(_FRACTION.finditer(plain))
     if fractions and int(fractions[-1].group(3)):
         sign, numerator, denominator = fractions[-1].groups()

@@ -6,8 +6,7 @@ import re
 import string
 from typing import Any
 
-from eval_tasks.errors import DataError
-from eval_tasks.records import Item
+from eval_tasks.scoring.references import references_of
 from eval_tasks.scoring.registry import Case, Mark, MetricInfo, scorer
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -24,15 +23,8 @@ _SPACES = re.compile(r"\s+")
 def exact_match(case: Case) -> list[Mark]:
     """1 when the output equals any reference answer, both put into the form that the parameters ask for."""
     given = _form(case.output, case.parameters)
-    references = {_form(reference, case.parameters) for reference in _references(case.item)}
+    references = {_form(reference, case.parameters) for reference in references_of(case.item)}
     return [Mark(metric="exact_match", value=float(given in references), extracted=given)]
-
-
-def _references(item: Item) -> list[str]:
-    references = item.target if isinstance(item.target, list | tuple) else [item.target]
-    if not references or any(reference is None for reference in references):
-        raise DataError(f"item {item.item_id!r} has no reference answer: its target is {item.target!r}")
-    return [str(reference) for reference in references]
 
 
 def _form(text: str, parameters: Any) -> str:

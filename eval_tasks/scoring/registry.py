@@ -73,7 +73,7 @@ class Scorer:
     """A registered scorer. `metrics` in order, the first is the default primary metric; `parameters` are defaults.
 
     `weigh` gives the metrics' weights from the item alone, so that an invalid response weighs what a valid one would.
-    `check_items` refuses items that the scorer cannot score.
+    `check_items` refuses items that the scorer cannot score, `check_parameters` values that a type does not rule out.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Scorer:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     weigh: Callable[[Item], Mapping[str, float]] | None = None
     check_items: Callable[[Sequence[Item]], None] | None = None
+    check_parameters: Callable[[Mapping[str, Any]], None] | None = None
 
 
 _SCORERS: dict[str, Scorer] = {}
@@ -98,6 +99,7 @@ def scorer(
     parameters: Mapping[str, Any] | None = None,
     weigh: Callable[[Item], Mapping[str, float]] | None = None,
     check_items: Callable[[Sequence[Item]], None] | None = None,
+    check_parameters: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Callable[[ScorerFunction], ScorerFunction]:
     """Register the decorated function as scorer `name`. Raises UserError when the name is taken."""
 
@@ -113,6 +115,7 @@ def scorer(
             parameters=dict(parameters or {}),
             weigh=weigh,
             check_items=check_items,
+            check_parameters=check_parameters,
         )
         return function
 
@@ -164,7 +167,9 @@ def validate_scorer(ref: ScorerRef, kind: Kind) -> None:
         )
     if kind not in found.kinds:
         raise UserError(f"scorer {ref.name!r} scores {' and '.join(found.kinds)} benchmarks, not kind {kind!r}")
-    merged_parameters(ref)
+    parameters = merged_parameters(ref)
+    if found.check_parameters:
+        found.check_parameters(parameters)
 
 
 def merged_parameters(ref: ScorerRef) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def test_the_last_closed_box(text: str, box: str | None) -> None:
         (r"-\tfrac{1}{3}", Fraction(-1, 3)),
         (r"\text{18 or so}", None),
         ("none", None),
+        ("1" * 5000, None),
     ],
 )
 def test_its_number(content: str, number: Fraction | None) -> None:

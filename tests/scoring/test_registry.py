@@ -18,6 +18,8 @@ def test_the_shipped_scorers_and_their_primary_metrics() -> None:
         "gsm8k": "flexible",
         "ifeval": "prompt_strict",
         "loss": "bits_per_byte",
+        "numeric": "within_tolerance",
+        "regex": "regex_match",
     }
     assert scoring.scorer_metrics("choice") == ["acc", "acc_norm"]
     assert scoring.LM_EVAL_VERSION == "0.4.9"
