@@ -147,6 +147,7 @@ def _benchmark(spec: BenchmarkSpec, scorer: ScorerRef, dataset: Dataset, now: st
         hardware_class=spec.hardware_class,
         description=spec.description,
         sampling=spec.sampling.record() if spec.sampling else None,
+        category_key=spec.item.category,
     )
 
 

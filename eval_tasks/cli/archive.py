@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
 
+from eval_tasks.breakdown import By, breakdown
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
-from eval_tasks.records import to_json
+from eval_tasks.errors import UserError, did_you_mean
+from eval_tasks.records import Run, to_json
+from eval_tasks.report.numbers import amount, interval
 from eval_tasks.report.sentences import score_name
+from eval_tasks.scoring import metric_of
+from eval_tasks.store import Store
 
 
 @click.group("runs")
@@ -61,6 +67,27 @@ def runs_show(run: str, as_json: bool) -> None:
         click.echo(f"{report.format} report {store.blobs.uri(report.blob_digest)}")
 
 
+@runs_group.command("breakdown")
+@click.argument("run")
+@click.option("--benchmark", required=True)
+@click.option("--by", type=click.Choice(["stratum", "category"]), default="stratum", show_default=True)
+@click.option("--metric", default=None, help="Default: the benchmark's primary metric.")
+@json_option
+def runs_breakdown(run: str, benchmark: str, by: By, metric: str | None, as_json: bool) -> None:
+    """Show one benchmark's score per stratum or category, each with its interval. Describes; tests nothing."""
+    store = opened()
+    found = store.catalog.run(run)
+    benchmark_id = _benchmark_id(store, found, benchmark)
+    groups = breakdown(store, found.run_id, benchmark_id, by=by, metric=metric)
+    if as_json:
+        print_json([asdict(group) for group in groups])
+        return
+    record = store.catalog.benchmark_by_id(benchmark_id)
+    unit = metric_of(record, metric or record.primary_metric).unit
+    rows = [(g.group, amount(g.score, unit), interval(g.ci95, unit), g.n, g.n_missing) for g in groups]
+    print_table(f"{benchmark}, {metric or record.primary_metric} by {by}", (by, "score", "ci95", "n", "missing"), rows)
+
+
 @runs_group.command("items")
 @click.argument("run")
 @click.option("--benchmark", required=True)
@@ -72,18 +99,20 @@ def runs_items(run: str, benchmark: str, status: str | None, limit: int) -> None
 
     store = opened()
     found = store.catalog.run(run)
-    by_name = {store.catalog.benchmark_by_id(i).name: i for i in found.request.benchmark_ids}
-    if benchmark not in by_name:
-        from eval_tasks.errors import UserError, did_you_mean
-
-        raise UserError(f"run {found.run_id[:12]} has no benchmark {benchmark!r}; {did_you_mean(benchmark, by_name)}")
     shown = 0
-    for response in store.responses.rows(found.run_id, by_name[benchmark]):
+    for response in store.responses.rows(found.run_id, _benchmark_id(store, found, benchmark)):
         if shown >= limit:
             break
         if status is None or response.status == status:
             click.echo(json.dumps(to_json(response), ensure_ascii=False, sort_keys=True))
             shown += 1
+
+
+def _benchmark_id(store: Store, run: Run, name: str) -> str:
+    by_name = {store.catalog.benchmark_by_id(i).name: i for i in run.request.benchmark_ids}
+    if name not in by_name:
+        raise UserError(f"run {run.run_id[:12]} has no benchmark {name!r}; {did_you_mean(name, by_name)}")
+    return by_name[name]
 
 
 @click.command("landings")

@@ -85,6 +85,7 @@ def _needed_columns(spec: BenchmarkSpec) -> list[tuple[str, str | None]]:
         ("item.target", spec.item.target),
         ("item.stratum", spec.item.stratum),
         ("item.cluster", spec.item.cluster),
+        ("item.category", spec.item.category),
         ("prompt.choices", choices),
         ("few_shot.match", spec.few_shot.match if spec.few_shot else None),
     ]
@@ -106,6 +107,7 @@ def _item(spec: BenchmarkSpec, row: Row, where: str) -> Item:
         item_id=item_id,
         fields=row,
         target=_target(spec, row, item_id, where),
+        metadata=_metadata(spec, row, where),
         stratum=_text(row, spec.item.stratum),
         cluster=_text(row, spec.item.cluster),
     )
@@ -133,6 +135,20 @@ def _check_unique(spec: BenchmarkSpec, name: str, items: Sequence[Item]) -> None
         more = f" and {len(twice) - _NAMED_AT_MOST} more" if len(twice) > _NAMED_AT_MOST else ""
         column = "/".join(spec.item.id_columns) or "content (item.id is null: equal rows have equal ids)"
         raise UserError(f"{name}: {len(twice)} item ids stand more than once in {column}: {shown}{more}")
+
+
+def _metadata(spec: BenchmarkSpec, row: Row, where: str) -> dict[str, str]:
+    """The item's category, by its column's value, or by the group that the value is listed in."""
+    value = _text(row, spec.item.category)
+    if value is None:
+        return {}
+    if not spec.item.categories:
+        return {"category": value}
+    for category, values in spec.item.categories.items():
+        if value in values:
+            return {"category": category}
+    known = [known for values in spec.item.categories.values() for known in values]
+    raise UserError(f"{where}: {value!r} is in none of item.categories; {did_you_mean(value, known)}")
 
 
 def _text(row: Row, column: str | None) -> str | None:

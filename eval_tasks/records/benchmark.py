@@ -120,7 +120,10 @@ class ScorerRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkVersion:
-    """A registered benchmark. `plausible_range` maps a metric to its (low, high), inclusive."""
+    """A registered benchmark. `plausible_range` maps a metric to its (low, high), inclusive.
+
+    `category_key`: the column whose categories items carry as ``metadata["category"]``, beside their stratum.
+    """
 
     name: str
     version: str
@@ -148,6 +151,7 @@ class BenchmarkVersion:
     hardware_class: str = ""
     description: str = ""
     sampling: Sampling | None = None
+    category_key: str | None = None
 
     @property
     def benchmark_id(self) -> str:

@@ -53,12 +53,26 @@ class SourceSpec(Section):
 
 
 class ItemSpec(Section):
-    """Which columns mean what. Without `id` a row's id is the digest of its content; several columns are joined."""
+    """Which columns mean what. Without `id` a row's id is the digest of its content; several columns are joined.
+
+    `categories` names the groups that values of the `category` column belong to, where the data has but the values.
+    """
 
     id: str | list[str] | None = None
     target: str | None = None
     stratum: str | None = None
     cluster: str | None = None
+    category: str | None = None
+    categories: dict[str, list[str]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_category_each(self) -> ItemSpec:
+        if self.categories and self.category is None:
+            raise ValueError("'categories' groups the values of a column: name it in 'category'")
+        values = [value for group in self.categories.values() for value in group]
+        if twice := sorted({value for value in values if values.count(value) > 1}):
+            raise ValueError(f"categories: {twice[0]!r} is in more than one")
+        return self
 
     @property
     def id_columns(self) -> tuple[str, ...]:

@@ -135,6 +135,17 @@ def test_a_missing_column_is_named(tmp_path: Path, changes: Row, message: str) -
         load_items(_spec(tmp_path, ROWS, **changes), tmp_path)
 
 
+def test_an_item_carries_its_category(tmp_path: Path) -> None:
+    item = {"id": "item_id", "target": "answer", "category": "subject"}
+    plain = load_items(_spec(tmp_path, ROWS, item=item), tmp_path)
+    assert [i.metadata for i in plain] == [{"category": "sums"}, {"category": "sums"}, {"category": "more"}]
+    grouped = _spec(tmp_path, ROWS, item={**item, "categories": {"x": ["sums"], "y": ["more"]}})
+    assert [i.metadata["category"] for i in load_items(grouped, tmp_path)] == ["x", "x", "y"]
+    assert items_digest(load_items(grouped, tmp_path)) == items_digest(plain)
+    with pytest.raises(UserError, match=r"row 3: 'more' is in none of item\.categories; close: 'mores'"):
+        load_items(_spec(tmp_path, ROWS, item={**item, "categories": {"x": ["sums", "mores"]}}), tmp_path)
+
+
 def test_few_shot_rows_keep_their_order_and_their_digest(tmp_path: Path) -> None:
     shots = _source(tmp_path, [ROWS[2], ROWS[0]], "shots.jsonl")
     dataset = load_dataset(_spec(tmp_path, ROWS, few_shot={"k": 2, "source": shots}), tmp_path)

@@ -78,6 +78,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ({"prompt": {"choices": ["A"]}}, r"prompt\.item: required, and absent"),
         ({"prompt": {"item": "x"}}, "'choice' needs prompt.choices"),
         ({"item": {"id": "item_id"}}, "needs item.target"),
+        ({"item": {"target": "a", "categories": {"x": ["y"]}}}, "name it in 'category'"),
+        ({"item": {"target": "a", "category": "c", "categories": {"x": ["y"], "z": ["y"]}}}, "'y' is in more than one"),
         ({"kind": "generation"}, "belongs to kind 'choice'"),
         ({"kind": "loss", "prompt": {"item": "x"}, "few_shot": {"k": 1}}, "the text of prompt.item alone"),
         ({"kind": "loss", "prompt": {"item": "x", "stop": ["a"]}}, "the text of prompt.item alone"),
