@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
+from eval_tasks.errors import UserError
 from eval_tasks.records import to_json
+from eval_tasks.records.benchmark import Kind
 from eval_tasks.register import register_benchmark, register_rule, register_shipped, register_suite
+from eval_tasks.registry import starter
+
+if TYPE_CHECKING:
+    from eval_tasks.compare.instruments import InstrumentDifference
 
 _yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
+_IDS_SHOWN = 10
 
 
 @click.group("benchmarks")
 def benchmarks_group() -> None:
-    """Register, list and show benchmark versions."""
+    """Write, register, list, show and compare benchmark versions."""
 
 
 @benchmarks_group.command("register")
@@ -70,6 +79,68 @@ def benchmarks_show(name: str, version: str | None) -> None:
     """Show one benchmark version as JSON: template, digests, scorer, plausible range."""
     benchmark = opened().catalog.benchmark(name, version)
     print_json(to_json(benchmark) | {"benchmark_id": benchmark.benchmark_id})
+
+
+@benchmarks_group.command("new")
+@click.argument("name")
+@click.option("--kind", type=click.Choice(["choice", "generation", "loss"]), required=True)
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Default: here.")
+def benchmarks_new(name: str, kind: Kind, folder: Path) -> None:
+    """Write NAME.yaml and NAME.jsonl: a small benchmark that registers as it is, with comments that explain."""
+    files = starter(name, kind)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.jsonl": files.data, folder / f"{name}.yaml": files.yaml}
+    for path in paths:
+        if path.exists():
+            raise UserError(f"{path} exists, and nothing is overwritten; choose another name or --folder")
+    for path, text in paths.items():
+        path.write_text(text, "utf-8")
+        click.echo(f"wrote {path}")
+    click.echo(f"register it: python -m eval_tasks benchmarks register {folder / name}.yaml")
+
+
+@benchmarks_group.command("diff")
+@click.argument("a")
+@click.argument("b")
+@json_option
+def benchmarks_diff(a: str, b: str, as_json: bool) -> int:
+    """Show what differs from benchmark A to B, and what of their scores can be compared. Each is NAME or NAME@VERSION.
+
+    Exit code 0 when they are the same instrument, 1 when not.
+    """
+    from eval_tasks.compare.instruments import difference
+
+    store = opened()
+    versions = [store.catalog.benchmark(*(text.split("@", 1) if "@" in text else (text,))) for text in (a, b)]
+    found = difference(store, *versions)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print_difference(found)
+    return int(found.level != "SCORE")
+
+
+def _print_difference(found: InstrumentDifference) -> None:
+    from eval_tasks.compare.instruments import MEANING
+
+    click.echo(f"{found.a} -> {found.b}: {found.level}: {MEANING[found.level]}")
+    for name, same in found.digests.items():
+        click.echo(f"  {name}: {'same' if same else 'differs'}")
+    click.echo(
+        f"  items: {found.n_same} same, {len(found.added)} added, {len(found.removed)} removed, "
+        f"{len(found.changed)} changed"
+    )
+    for verb, ids in (("added", found.added), ("removed", found.removed), ("changed", found.changed)):
+        if ids:
+            more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
+            click.echo(f"    {verb}: {', '.join(ids[:_IDS_SHOWN])}{more}")
+    if found.shots_changed:
+        click.echo("  worked examples: differ")
+    for name, (before, after) in found.settings.items():
+        click.echo(f"  {name}: {before} -> {after}")
+    for title, lines in (("template", found.template), ("scorer", found.scorer)):
+        if lines:
+            click.echo("\n".join([f"{title}:", *lines]))
 
 
 @click.group("suites")

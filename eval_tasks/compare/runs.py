@@ -62,7 +62,7 @@ def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibili
     """How two versions of a benchmark can be compared by their digests, and which digest differs, in words.
 
     SCORE: all three match. PAIRED: the items match. PARTIAL: the items differ and pairing decides how many are shared.
-    Declared sampling counts like a digest: means over other draws are other scores.
+    Declared sampling, the kind and the most tokens of an answer count like digests: they too are other scores.
     """
     names = ("items", "template", "scorer")
     differ = [n for n in names if getattr(a, f"{n}_digest") != getattr(b, f"{n}_digest")]
@@ -73,6 +73,11 @@ def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibili
     drawn_a, drawn_b = (s.sampling_digest if s else "greedy" for s in (a.sampling, b.sampling))
     if drawn_a != drawn_b:
         words.append(f"sampling differs ({drawn_a[:12]} in A, {drawn_b[:12]} in B)")
+    words += [
+        f"{name} differs ({getattr(a, name)} in A, {getattr(b, name)} in B)"
+        for name in ("kind", "max_tokens")
+        if getattr(a, name) != getattr(b, name)
+    ]
     if not words:
         return "SCORE", ""
     return ("PARTIAL" if "items" in differ else "PAIRED"), ", ".join(words)

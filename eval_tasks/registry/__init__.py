@@ -11,6 +11,7 @@ from eval_tasks.registry.benchmark_spec import (
 )
 from eval_tasks.registry.rule_spec import RuleSpec, load_rule_file
 from eval_tasks.registry.shipped import shipped_benchmarks, shipped_rules, shipped_suites
+from eval_tasks.registry.starters import Starter, starter
 from eval_tasks.registry.suite_spec import SuiteEntrySpec, SuiteSpec, load_suite_file
 from eval_tasks.registry.templates import Rendering, render_choices
 
@@ -23,6 +24,7 @@ __all__ = [
     "RuleSpec",
     "ScorerSpec",
     "SourceSpec",
+    "Starter",
     "SuiteEntrySpec",
     "SuiteSpec",
     "load_benchmark_file",
@@ -32,4 +34,5 @@ __all__ = [
     "shipped_benchmarks",
     "shipped_rules",
     "shipped_suites",
+    "starter",
 ]

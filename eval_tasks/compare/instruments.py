@@ -1,0 +1,117 @@
+"""Two registered benchmark versions -> what differs between them, and what of their scores can be compared.
+
+The words are those of a comparison of runs: SCORE, PAIRED, PARTIAL, NONE. Reads the stored items, and no run.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eval_tasks.compare.runs import compatibility
+from eval_tasks.digests import digest_value
+from eval_tasks.records import BenchmarkVersion, Item, to_json
+from eval_tasks.records.comparison import Compatibility
+
+if TYPE_CHECKING:
+    from eval_tasks.store import Store
+
+MEANING: Mapping[Compatibility, str] = {
+    "SCORE": "scores and items can be compared",
+    "PAIRED": "the items are the same: runs are paired by item, and absolute scores are not compared",
+    "PARTIAL": "some items are the same: runs are paired on those, with their own n; absolute scores are not compared",
+    "NONE": "no item is the same: nothing can be compared",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstrumentDifference:
+    """From version A to version B. `digests`: each with whether it is the same; `settings`: other fields, (A, B).
+
+    `template` and `scorer`: unified differences, line by line, empty when the same. Items by id, sorted; `changed` are
+    those with other fields, target, stratum or cluster; `shots_changed`: other worked examples.
+    """
+
+    a: str
+    b: str
+    level: Compatibility
+    digests: Mapping[str, bool]
+    settings: Mapping[str, tuple[Any, Any]]
+    template: Sequence[str]
+    scorer: Sequence[str]
+    n_same: int
+    added: Sequence[str] = field(default_factory=tuple)
+    removed: Sequence[str] = field(default_factory=tuple)
+    changed: Sequence[str] = field(default_factory=tuple)
+    shots_changed: bool = False
+
+
+_SETTINGS = (
+    "kind", "max_tokens", "sampling", "primary_metric", "chance_level", "plausible_range", "on_long_prompt",
+    "decision_grade", "stratum_key", "cluster_key", "category_key", "licence", "hardware_class",
+)  # fmt: skip
+
+
+def difference(store: Store, a: BenchmarkVersion, b: BenchmarkVersion) -> InstrumentDifference:
+    """What changes from version `a` to version `b`."""
+    items_a, items_b = ({i.item_id: _content(i) for i in store.blobs.get_items(v.items_blob)} for v in (a, b))
+    shared = items_a.keys() & items_b.keys()
+    changed = sorted(i for i in shared if items_a[i] != items_b[i])
+    level, _ = compatibility(a, b)
+    if not shared:
+        level = "NONE"
+    json_a, json_b = to_json(a), to_json(b)
+    return InstrumentDifference(
+        a=f"{a.name}@{a.version}",
+        b=f"{b.name}@{b.version}",
+        level=level,
+        digests={n: getattr(a, n) == getattr(b, n) for n in ("items_digest", "template_digest", "scorer_digest")},
+        settings={n: (json_a[n], json_b[n]) for n in _SETTINGS if json_a[n] != json_b[n]},
+        template=_lines(_template(json_a), _template(json_b), a, b),
+        scorer=_lines(json_a["scorer"], json_b["scorer"], a, b),
+        n_same=len(shared) - len(changed),
+        added=sorted(items_b.keys() - items_a.keys()),
+        removed=sorted(items_a.keys() - items_b.keys()),
+        changed=changed,
+        shots_changed=_shots(store, a) != _shots(store, b),
+    )
+
+
+def _content(item: Item) -> str:
+    return digest_value([dict(item.fields), item.target, item.stratum, item.cluster])
+
+
+def _shots(store: Store, version: BenchmarkVersion) -> list[str]:
+    return [_content(item) for item in store.blobs.get_items(version.few_shot_blob)] if version.few_shot_blob else []
+
+
+def _template(version: Mapping[str, Any]) -> dict[str, Any]:
+    """What `template_digest` covers, less the examples themselves: where their file lies moves no number."""
+    shots = {k: v for k, v in version["few_shot"].items() if k != "source"} if version["few_shot"] else None
+    return {**version["template"], "few_shot": shots}
+
+
+def _lines(left: Any, right: Any, a: BenchmarkVersion, b: BenchmarkVersion) -> list[str]:
+    if left == right:
+        return []
+    before, after = (_readable(value).splitlines() for value in (left, right))
+    name_a, name_b = (f"{version.name}@{version.version}" for version in (a, b))
+    return list(difflib.unified_diff(before, after, name_a, name_b, n=1, lineterm=""))
+
+
+class _Blocks(yaml.SafeDumper):
+    """Long text as blocks, line by line, so that a difference shows the line."""
+
+
+_Blocks.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
+
+
+def _readable(value: Any) -> str:
+    return yaml.dump(value, Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=10_000)

@@ -1,0 +1,40 @@
+"""benchmarks new and diff: from nothing to a registered version, and what its successor changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., str]
+RunJson = Callable[..., Any]
+
+
+@pytest.mark.parametrize("kind", ["choice", "generation", "loss"])
+def test_a_new_benchmark_registers_as_it_is(run: Run, run_json: RunJson, tmp_path: Path, kind: str) -> None:
+    told = run("benchmarks", "new", "my-quiz", "--kind", kind, "--folder", tmp_path / "new")
+    path = tmp_path / "new" / "my-quiz.yaml"
+    assert f"benchmarks register {path}" in told
+    (benchmark,) = run_json("benchmarks", "register", path)
+    assert (benchmark["name"], benchmark["kind"]) == ("my-quiz", kind)
+    assert "nothing is overwritten" in run(
+        "benchmarks", "new", "my-quiz", "--kind", kind, "--folder", path.parent, code=2
+    )
+
+
+def test_a_difference_is_shown_and_its_exit_code_says_so(run: Run, run_json: RunJson, tmp_path: Path) -> None:
+    run("benchmarks", "new", "quiz", "--kind", "choice", "--folder", tmp_path)
+    path = tmp_path / "quiz.yaml"
+    run("benchmarks", "register", path)
+    assert "SCORE" in run("benchmarks", "diff", "quiz", "quiz@1")
+    text = path.read_text("utf-8").replace('version: "1"', 'version: "2"').replace("Question:", "Q:")
+    path.write_text(text, "utf-8")
+    run("benchmarks", "register", path)
+    shown = run("benchmarks", "diff", "quiz@1", "quiz@2", code=1)
+    assert "quiz@1 -> quiz@2: PAIRED: the items are the same" in shown
+    assert "template_digest: differs" in shown and "items_digest: same" in shown
+    assert "-  Question: {{ question }}" in shown and "+  Q: {{ question }}" in shown
+    assert run_json("benchmarks", "diff", "quiz@1", "quiz@2", code=1)["level"] == "PAIRED"
+    assert "close: 'quiz'" in run("benchmarks", "diff", "quzi", "quiz", code=2)
