@@ -119,6 +119,8 @@ def harness_version() -> str:
 
 
 def _attention(config: EngineConfig) -> str:
+    if config.attention == "reference":
+        return "reference: eager, of transformers"
     return f"{config.attention} of {config.tile} over " + ("bmm" if config.device == "cpu" else "triton")
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
+from eval_tasks.records import EngineConfig
 
 _SHOWN_CHARS = 200
 
@@ -98,7 +99,10 @@ class TrainingRun(_Section):
 
 
 class EnvironmentSpec(_Section):
-    """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``)."""
+    """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
+
+    `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
+    """
 
     name: str
     image: str = "checkpoint-eval-worker:local"
@@ -111,7 +115,17 @@ class EnvironmentSpec(_Section):
     gpus: int = Field(default=0, ge=0)
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    attention: Literal["tile", "reference"] = "tile"
     live: bool = True
+
+    def engine_config(self, dtype: str | None = None) -> EngineConfig:
+        """How the engine is to run there; `dtype` instead of its own where given."""
+        return EngineConfig(
+            device=self.device,
+            dtype=dtype or self.dtype,  # type: ignore[arg-type]
+            attention=self.attention,
+            prefix="none" if self.attention == "reference" else "shared",
+        )
 
 
 class Limits(_Section):

@@ -175,3 +175,13 @@ def test_the_first_live_environment_is_the_default_and_others_go_by_name() -> No
 def test_a_configuration_is_frozen() -> None:
     with pytest.raises(ValidationError):
         Config().poll_seconds = 1.0  # type: ignore[misc]
+
+
+def test_an_environment_may_ask_for_the_reference_path() -> None:
+    from eval_tasks.settings import EnvironmentSpec
+
+    fast, slow = EnvironmentSpec(name="fast").engine_config(), EnvironmentSpec(name="slow", attention="reference")
+    assert (fast.attention, fast.prefix) == ("tile", "shared")
+    assert (slow.engine_config("bfloat16").attention, slow.engine_config("bfloat16").prefix) == ("reference", "none")
+    assert slow.engine_config("bfloat16").dtype == "bfloat16"
+    assert slow.engine_config().engine_digest != fast.engine_digest

@@ -18,16 +18,27 @@ if TYPE_CHECKING:
     from eval_tasks.engine import Check
 
 _SHOWN_ITEMS = 5
+_NOT_PROMISED = (
+    "the reference path promises no equality of bits between thread counts, with the engine's own rows, or between "
+    "a sequence and its parts; a row is the same again, alone and in any company because it is computed alone"
+)
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--device, --dtype, --threads: what of an engine's configuration a machine can do or not."""
+    """--device, --dtype, --threads, --attention: what of an engine's configuration a machine can do or not."""
     options = (
         click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True),
         click.option(
             "--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True
         ),
         click.option("--threads", type=int, default=1, show_default=True),
+        click.option(
+            "--attention",
+            type=click.Choice(["tile", "reference"]),
+            default="tile",
+            show_default=True,
+            help="reference: transformers' own forward, slow, for any architecture.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -37,11 +48,11 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("environment")
 @engine_options
 @json_option
-def environment_command(device: Any, dtype: Any, threads: int, as_json: bool) -> None:
+def environment_command(device: Any, dtype: Any, threads: int, attention: Any, as_json: bool) -> None:
     """Print this machine's environment, component by component, and its fingerprint."""
     from eval_tasks.environment import describe_environment
 
-    environment = describe_environment(EngineConfig(device=device, dtype=dtype, threads=threads))
+    environment = describe_environment(EngineConfig(device=device, dtype=dtype, threads=threads, attention=attention))
     if as_json:
         print_json({"env_fingerprint": environment.env_fingerprint, "components": dict(environment.components)})
         return
@@ -54,7 +65,9 @@ def environment_command(device: Any, dtype: Any, threads: int, as_json: bool) ->
 @engine_options
 @click.option("-q", "--quiet", is_flag=True, help="Print one line.")
 @json_option
-def verify_engine_command(checkpoint: Path, device: Any, dtype: Any, threads: int, quiet: bool, as_json: bool) -> int:
+def verify_engine_command(
+    checkpoint: Path, device: Any, dtype: Any, threads: int, attention: Any, quiet: bool, as_json: bool
+) -> int:
     """Run about 200 items of all shapes through the engine in every way that must not matter.
 
     Exits with 1 when a promise does not hold on this machine for CHECKPOINT.
@@ -62,13 +75,15 @@ def verify_engine_command(checkpoint: Path, device: Any, dtype: Any, threads: in
     from eval_tasks.engine import verify_engine
     from eval_tasks.environment import describe_environment
 
-    config = EngineConfig(device=device, dtype=dtype, threads=threads)
+    config = EngineConfig(device=device, dtype=dtype, threads=threads, attention=attention)
     began = time.monotonic()
     if as_json or quiet or not sys.stderr.isatty():
         checks = verify_engine(checkpoint, config)
     else:
         with progress_bar("verify-engine") as progress:
             checks = verify_engine(checkpoint, config, progress)
+    if attention == "reference":
+        click.echo(_NOT_PROMISED, err=True)
     seconds = time.monotonic() - began
     held = all(check.passed for check in checks)
     summary = _summary(checks, seconds)

@@ -28,7 +28,7 @@ from eval_tasks.guard import guard
 from eval_tasks.join_contamination import join_contamination
 from eval_tasks.plan import plan, plan_uri
 from eval_tasks.publish import publish
-from eval_tasks.records import Checkpoint, EngineConfig, Plan, to_json
+from eval_tasks.records import Checkpoint, Plan, to_json
 from eval_tasks.report.sentences import score_name
 from eval_tasks.resolve import resolve
 from eval_tasks.run import run_shard
@@ -82,7 +82,6 @@ def make_plan(
     """Plan `suite` on a checkpoint in an environment of the configuration."""
     config = load_config(Settings().config)
     spec = config.environment(environment)
-    engine = EngineConfig(device=spec.device, dtype=dtype or spec.dtype, prefix="shared")  # type: ignore[arg-type]
     return plan(
         store,
         checkpoint=checkpoint,
@@ -90,7 +89,7 @@ def make_plan(
         suite=suite,
         environment=spec,
         limits=config.limits,
-        engine=engine,
+        engine=spec.engine_config(dtype),
         seed=seed,
         repeat=repeat,
         now=_now(),

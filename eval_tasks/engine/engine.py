@@ -11,17 +11,18 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.engine import cuda
-from eval_tasks.engine.architectures import check_architecture
+from eval_tasks.engine.architectures import check_architecture, check_reference_architecture
+from eval_tasks.engine.experts import pin_experts
 from eval_tasks.engine.forward import Body
 from eval_tasks.engine.generation import Generator
 from eval_tasks.engine.head import Head
 from eval_tasks.engine.likelihood import score
 from eval_tasks.engine.linears import pin_linears
-from eval_tasks.engine.loading import load_model
+from eval_tasks.engine.loading import load_model, own_weights
 from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted, give_back
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
@@ -29,9 +30,6 @@ from eval_tasks.engine.validity import problem_of
 from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
-
-if TYPE_CHECKING:
-    import torch
 
 _MEBIBYTE = 1024 * 1024
 
@@ -70,19 +68,30 @@ class Engine:
         scored: list[int] = []
         generated: list[int] = []
         for i, request in enumerate(requests):
-            problem = problem_of(request, context=self.context, n_embeddings=self._head.n_tokens)
+            problem = problem_of(request, context=self.context, n_embeddings=self.n_embeddings)
             if problem:
                 responses[i] = _invalid(request, problem)
             else:
                 (generated if request.kind == "generation" else scored).append(i)
-        found = score(
-            [requests[i] for i in scored],
+        responses.update(zip(scored, self._score([requests[i] for i in scored]), strict=True))
+        responses.update(zip(generated, self._generate([requests[i] for i in generated]), strict=True))
+        return [responses[i] for i in range(len(requests))]
+
+    @property
+    def n_embeddings(self) -> int:
+        """Rows of the output layer."""
+        return self._head.n_tokens
+
+    def _score(self, requests: Sequence[Request]) -> list[Response]:
+        return score(
+            requests,
             body=self._body,
             head=self._head,
             paths=self.paths,
             tokens_per_forward=self.tuning.tokens_per_forward,
         )
-        responses.update(zip(scored, found, strict=True))
+
+    def _generate(self, requests: Sequence[Request]) -> list[Response]:
         generator = Generator(
             body=self._body,
             head=self._head,
@@ -91,8 +100,7 @@ class Engine:
             tuning=self.tuning,
             context=self.context,
         )
-        responses.update(zip(generated, generator.generate([requests[i] for i in generated]), strict=True))
-        return [responses[i] for i in range(len(requests))]
+        return generator.generate(requests)
 
     def tuned(self, tuning: EngineTuning) -> Engine:
         """The same loaded weights with other tuning values, and no prefix kept."""
@@ -134,11 +142,17 @@ def load_engine(
     declared = read_config(folder)
     positions = max_context(declared)
     context = min(positions, config.max_context or positions)
-    check_architecture(declared)
+    is_reference = config.attention == "reference"
+    (check_reference_architecture if is_reference else check_architecture)(declared)
     tokenizer = load_tokenizer(folder)
     device = prepare_torch(config)
     tuning = fitted(folder, config, tuning, workload)
     began = time.perf_counter()
+    if is_reference:
+        from eval_tasks.engine.reference import ReferenceEngine, load_plain_model
+
+        plain = load_plain_model(folder, config, device, tokenizer.vocab_size)
+        return ReferenceEngine(config=config, tuning=tuning, tokenizer=tokenizer, model=plain, context=context)
     model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
     output = model.get_output_embeddings()
     softcap = getattr(model.config, "final_logit_softcapping", None)
@@ -146,22 +160,15 @@ def load_engine(
     base = model.base_model
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output
-    body = Body(base, base.config, widths=pin_linears(base))
+    body = Body(base, base.config, widths=[*pin_linears(base), *pin_experts(base)])
     if cuda.uses_kernels(device):
         from eval_tasks.engine.cuda.rows import pin_norms
 
         pin_norms(base)
-    _own_weights(base)
+    own_weights(base)
     give_back()
     _log.info("%s was loaded in %.1f s", folder.name, time.perf_counter() - began)
     return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
-
-
-def _own_weights(base: torch.nn.Module) -> None:
-    """Copy what still lies in the mapped file: one that is overwritten would change the weights under the engine."""
-    for parameter in base.parameters():
-        if parameter.device.type == "cpu":
-            parameter.data = parameter.data.clone()
 
 
 def _invalid(request: Request, reason: str) -> Response:

@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from eval_tasks.engine import cuda
 from eval_tasks.engine.attention import Attend, DecodeAttention, MixedAttention, PackedAttention, Span
-from eval_tasks.engine.linears import MIN_ROWS
+from eval_tasks.engine.experts import has_experts
+from eval_tasks.engine.linears import ELEMENTS, MIN_ROWS
 from eval_tasks.engine.runtime import TILE
 
 if TYPE_CHECKING:
     import torch
 
     from eval_tasks.engine.cuda.graphs import DecodeGraphs
-
-# Two threads share an element-wise operation in halves, and each half is done 64 elements at a time with another
-# instruction for the rest: a multiple of 128 elements leaves no rest at any row.
-_ELEMENTS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +67,11 @@ class Body:
         # With an odd width the halves of two threads would end within a run of elements.
         self.max_threads = 1 if any(w % 2 for w in widths) else 2
         self.row_multiple = math.lcm(
-            MIN_ROWS, *(_ELEMENTS // math.gcd(_ELEMENTS, w) for w in (*widths, self._head_width))
+            MIN_ROWS, *(ELEMENTS // math.gcd(ELEMENTS, w) for w in (*widths, self._head_width))
         )
         self.graphs: DecodeGraphs | None = None
-        if self.device.type == "cuda":
+        # Which experts are needed is read back in every layer: nothing that could be recorded.
+        if self.device.type == "cuda" and not has_experts(base):
             from eval_tasks.engine.cuda.graphs import cuda_graphs
 
             self.graphs = cuda_graphs(self._hidden, self.key_values(TILE))

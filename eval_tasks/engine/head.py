@@ -10,30 +10,15 @@ from typing import TYPE_CHECKING
 
 from eval_tasks.engine import cuda
 from eval_tasks.engine.attention import one_thread
-from eval_tasks.engine.linears import multiply_by
+from eval_tasks.engine.linears import ELEMENTS, multiply_by
 from eval_tasks.engine.sampling import Row
 
 if TYPE_CHECKING:
     import torch
 
 
-# Element-wise functions do the last elements of a run otherwise than the rest: a row ends where a run does.
-_ELEMENTS = 128
-
-
-class Head:
-    """The output head. `rows`: rows of its one GEMM shape. A row whose logits are not all finite gives None.
-
-    `softcap`: logits become softcap tanh(logits / softcap).
-    """
-
-    def __init__(
-        self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int, softcap: float | None = None
-    ) -> None:
-        self.n_tokens = int(weight.shape[0])
-        self.rows = rows
-        self._softcap = softcap
-        self._multiply = multiply_by(weight.detach(), None if bias is None else bias.detach(), wide=True)
+class LogProbs:
+    """What is wanted of rows, by way of their logits. A row whose logits are not all finite gives None."""
 
     def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
         """For each row of `hidden` (n, width) the log-probabilities of its target token ids."""
@@ -66,8 +51,23 @@ class Head:
         return found
 
     def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
-        """Blocks of (logits, whether finite per real row), the last one filled up with zero rows."""
-        import torch
+        """Blocks of (float32 logits, whether finite per real row), of all rows of `hidden` in order."""
+        raise NotImplementedError
+
+
+class Head(LogProbs):
+    """The output head. `rows`: rows of its one GEMM shape. `softcap`: logits become softcap tanh(logits / softcap)."""
+
+    def __init__(
+        self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int, softcap: float | None = None
+    ) -> None:
+        self.n_tokens = int(weight.shape[0])
+        self.rows = rows
+        self._softcap = softcap
+        self._multiply = multiply_by(weight.detach(), None if bias is None else bias.detach(), wide=True)
+
+    def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
+        """Blocks of `rows` rows, the last one filled up with zero rows."""
 
         for start in range(0, hidden.shape[0], self.rows):
             part = hidden[start : start + self.rows].float()
@@ -76,18 +76,27 @@ class Head:
             logits = self._multiply(block)
             if self._softcap is not None:
                 logits = _capped(logits, self._softcap)
-            # Two extremes say as much as a look at every element, at a tenth of the cost: they keep NaN and infinities.
-            extremes = torch.stack((logits.amax(dim=-1), logits.amin(dim=-1)))
-            finite: list[bool] = extremes.isfinite().all(dim=0)[: part.shape[0]].tolist()
-            yield logits, finite
+            yield logits, finite_rows(logits)[: part.shape[0]]
+
+
+def finite_rows(logits: torch.Tensor) -> list[bool]:
+    """Whether all logits of a row are finite.
+
+    Two extremes say as much as a look at every element, at a tenth of the cost: they keep NaN and infinities.
+    """
+    import torch
+
+    extremes = torch.stack((logits.amax(dim=-1), logits.amin(dim=-1)))
+    finite: list[bool] = extremes.isfinite().all(dim=0).tolist()
+    return finite
 
 
 def _capped(logits: torch.Tensor, softcap: float) -> torch.Tensor:
-    """softcap tanh(logits / softcap), with the same bits at any row and on any number of threads."""
+    """softcap tanh(logits / softcap), with the same bits at any row: a row ends where a run of elements does."""
     import torch
 
     n_rows, width = logits.shape
-    wide = logits.new_zeros(n_rows, -(-width // _ELEMENTS) * _ELEMENTS)
+    wide = logits.new_zeros(n_rows, -(-width // ELEMENTS) * ELEMENTS)
     wide[:, :width] = logits
     with one_thread():
         wide.div_(softcap).tanh_().mul_(softcap)

@@ -32,7 +32,7 @@ class _Sequence:
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What a request has so far: per continuation its tokens' log-probabilities."""
 
     values: list[list[float]]
@@ -62,7 +62,7 @@ def score(
     requests: Sequence[Request], *, body: Body, head: Head, paths: PrefixPaths, tokens_per_forward: int
 ) -> list[Response]:
     """Responses in the order of `requests`, all of which can run (`validity.problem_of`)."""
-    found = [_Found([[0.0] * len(c) for c in request.continuations]) for request in requests]
+    found = [Found([[0.0] * len(c) for c in request.continuations]) for request in requests]
     sequences = [sequence for i, request in enumerate(requests) for sequence in _sequences(i, request)]
     queue = _Queue()
     try:
@@ -79,7 +79,7 @@ def score(
         paths.clear()
         raise
     paths.trim()
-    return [_response(request, result) for request, result in zip(requests, found, strict=True)]
+    return [response_of(request, result) for request, result in zip(requests, found, strict=True)]
 
 
 def _sequences(index: int, request: Request) -> list[_Sequence]:
@@ -134,7 +134,7 @@ def _read(pieces: Sequence[_Piece], body: Body, queue: _Queue) -> None:
         queue.rows.append(hidden[rows])
 
 
-def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequence[_Found], *, flush: bool) -> None:
+def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequence[Found], *, flush: bool) -> None:
     """Run the head over all full blocks of waiting rows, and the rest too when `flush`."""
     import torch
 
@@ -153,7 +153,8 @@ def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequ
             found[request].values[c][k] = value
 
 
-def _response(request: Request, found: _Found) -> Response:
+def response_of(request: Request, found: Found) -> Response:
+    """The row of a request whose continuations were all predicted."""
     ok = found.finite
     return Response(
         benchmark_id=request.benchmark_id,

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import torch
 
 MIN_ROWS = 4
+# Two threads share an element-wise operation in halves, and each half is done 64 elements at a time with another
+# instruction for the rest: a multiple of 128 elements leaves no rest at any row.
+ELEMENTS = 128
 
 
 class Activation(NamedTuple):
@@ -109,7 +112,7 @@ def pin_linears(base: torch.nn.Module) -> list[int]:
         widths.update(weight.shape)
         bias = None if module.bias is None else module.bias.detach()
         object.__setattr__(module, "forward", multiply_by(weight, bias))
-        module.weight = _nothing(weight)
+        module.weight = nothing(weight)
     for module in base.modules():
         _fuse(module)
     return sorted(widths)
@@ -127,7 +130,8 @@ def _linear_modules(base: torch.nn.Module) -> Iterator[tuple[Any, torch.Tensor]]
             yield module, module.weight.detach().t().contiguous()
 
 
-def _nothing(weight: torch.Tensor) -> torch.nn.Parameter:
+def nothing(weight: torch.Tensor) -> torch.nn.Parameter:
+    """A parameter without elements, in place of one that was packed."""
     import torch
 
     return torch.nn.Parameter(weight.new_empty(0), requires_grad=False)

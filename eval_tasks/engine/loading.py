@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 
-def load_model(folder: Path, dtype: str, device: torch.device, vocab_size: int) -> Any:
+def load_model(folder: Path, dtype: str, device: torch.device, vocab_size: int, *, attention: str = ATTENTION) -> Any:
     """The causal language model in `folder`, in eval mode. `vocab_size`: the tokenizer's largest id plus one.
+
+    `attention`: as transformers names it.
 
     Raises CheckpointError: ``no_weights``, ``unreadable_weights``, ``shape_mismatch``, ``missing_weights``,
     ``newly_initialised_weights``, ``unexpected_weights``, ``untied_head_missing``, ``tied_head_differs``,
@@ -27,7 +29,7 @@ def load_model(folder: Path, dtype: str, device: torch.device, vocab_size: int) 
     if not any(folder.glob("*.safetensors")):
         raise CheckpointError("no_weights", f"{folder} has no .safetensors file; other weight formats are never loaded")
     try:
-        model, loading = _from_pretrained(folder, dtype)
+        model, loading = _from_pretrained(folder, dtype, attention)
     except RuntimeError as error:
         reason = "shape_mismatch" if "mismatch" in str(error) else "unreadable_weights"
         raise CheckpointError(reason, f"{folder}: the weights do not fit config.json: {error}") from error
@@ -44,7 +46,14 @@ def load_model(folder: Path, dtype: str, device: torch.device, vocab_size: int) 
     return model.eval().requires_grad_(False).to(device)
 
 
-def _from_pretrained(folder: Path, dtype: str) -> tuple[Any, Mapping[str, Any]]:
+def own_weights(base: torch.nn.Module) -> None:
+    """Copy what still lies in the mapped file: one that is overwritten would change the weights under the engine."""
+    for parameter in base.parameters():
+        if parameter.device.type == "cpu":
+            parameter.data = parameter.data.clone()
+
+
+def _from_pretrained(folder: Path, dtype: str, attention: str) -> tuple[Any, Mapping[str, Any]]:
     """The model and what transformers says of its loading, which is checked here and need not be logged too."""
     import torch
     import transformers
@@ -59,7 +68,7 @@ def _from_pretrained(folder: Path, dtype: str) -> tuple[Any, Mapping[str, Any]]:
         model, loading = load(
             folder,
             dtype=getattr(torch, dtype),
-            attn_implementation=ATTENTION,
+            attn_implementation=attention,
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,
@@ -99,6 +108,10 @@ def _check_loading(folder: Path, loading: Mapping[str, Any], model: Any) -> None
 
 def _check_embedding(folder: Path, model: Any, vocab_size: int) -> None:
     """Every token id has a row, and a head that is said to be tied is the embedding."""
+    if model.get_input_embeddings() is None or model.get_output_embeddings() is None:
+        raise CheckpointError(
+            "unsupported_architecture", f"{folder}: {model.config.model_type!r} has no output head over an embedding"
+        )
     embedding = model.get_input_embeddings().weight
     head = model.get_output_embeddings().weight
     if embedding.shape[0] < vocab_size or head.shape[0] < vocab_size:

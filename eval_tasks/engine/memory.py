@@ -117,6 +117,10 @@ def fitted(
         model = model_of(folder, settings, config)
     except (OSError, ValueError, CheckpointError):
         return tuning
+    except AttributeError:
+        if config.attention != "reference":
+            raise
+        return tuning  # an architecture without such sizes, of which nothing is known here
     room = room or room_of
     there = room(config.device)
     need = need_of(model, config, tuning, workload)
@@ -157,7 +161,7 @@ def model_of(folder: Path, settings: Any, config: EngineConfig) -> Model:
     widths = [int(text.hidden_size)]
     for name, tensor in tensors.items():
         elements = _elements(tensor.shape)
-        if tensor.dtype != _STORED[config.dtype]:
+        if tensor.dtype != _STORED[config.dtype] or ".experts." in name:  # experts are stacked while they are loaded
             converted += elements * size
         if _is_head(name):
             head = tensor.shape
@@ -236,6 +240,8 @@ def amount(n_bytes: int) -> str:
 
 def _activations(model: Model, config: EngineConfig, tuning: EngineTuning, workload: Workload) -> int:
     """One layer's intermediate values at the largest forward, in float32, and the head's block."""
+    if config.attention == "reference":
+        return _plain_activations(model, workload)
     n_rows = max(tuning.tokens_per_forward, workload.prompt_tokens if workload.generates else 0)
     rows = -(-n_rows // _ROW_MULTIPLE) * _ROW_MULTIPLE
     tiled = rows + 2 * TILE * min(rows, workload.n_sequences)
@@ -280,6 +286,13 @@ def _halved(tuning: EngineTuning) -> Iterator[EngineTuning]:
 def _at_least(tuning: EngineTuning) -> EngineTuning:
     least: Mapping[str, int] = dataclasses.asdict(_LEAST)
     return EngineTuning(**{name: min(value, getattr(tuning, name)) for name, value in least.items()})
+
+
+def _plain_activations(model: Model, workload: Workload) -> int:
+    """One layer of transformers' own forward over the longest sequence, with all its scores, and all its logits."""
+    rows = workload.sequence_tokens
+    layer = rows * (8 * model.hidden + 4 * model.widest) + 3 * model.n_heads * rows * rows
+    return _FLOAT32 * (layer + 3 * rows * model.n_tokens)
 
 
 _STORED = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}

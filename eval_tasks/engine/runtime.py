@@ -41,9 +41,14 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
             f"decoding is {config.decoding!r}; scored generation is greedy, but for a benchmark that declares in its "
             "file sampling: {temperature: ..., samples: ..., reason: ...}"
         )
-    if config.attention != "tile" or config.accumulation != "float32":
+    if config.attention not in ("tile", "reference") or config.accumulation != "float32":
         raise UserError(
-            f"attention is {config.attention!r} with {config.accumulation!r} sums; known: 'tile' with 'float32'"
+            f"attention is {config.attention!r} with {config.accumulation!r} sums; "
+            "known: 'tile' and 'reference' with 'float32'"
+        )
+    if config.attention == "reference" and config.prefix != "none":
+        raise UserError(
+            f"prefix is {config.prefix!r}; attention 'reference' reads every sequence whole: set it to 'none'"
         )
     if config.tensor_parallel != 1:
         raise UserError(f"tensor_parallel is {config.tensor_parallel}; only 1 is supported")

@@ -14,15 +14,16 @@ from eval_tasks.records.benchmark import Policy
 class EngineConfig:
     """Recorded with each run, part of its request_digest. Nothing here is a tuning value.
 
-    `tile`: positions per attention product. `batch_size`: items per planned batch (unit of work, not of shape).
-    `threads`: intra-op threads. `max_context`: tokens, None for the model's own limit. `head_rows`: rows of the fixed
-    GEMM of the output head.
+    `attention`: ``tile`` is the engine, ``reference`` transformers' own forward, one sequence at a time: slow, for
+    architectures that were not verified. `tile`: positions per attention product. `batch_size`: items per planned
+    batch (unit of work, not of shape). `threads`: intra-op threads. `max_context`: tokens, None for the model's own
+    limit. `head_rows`: rows of the fixed GEMM of the output head.
     """
 
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     accumulation: Literal["float32"] = "float32"
-    attention: Literal["tile"] = "tile"
+    attention: Literal["tile", "reference"] = "tile"
     tile: int = 32
     head_rows: int = 32
     batch_size: int = 32

@@ -168,7 +168,6 @@ def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentS
 
     from eval_tasks.checkpoint import fetch
     from eval_tasks.plan import plan as library_plan
-    from eval_tasks.records import EngineConfig
 
     checkpoint = replace(
         store.catalog.checkpoint(arm["checkpoint_id"]),
@@ -183,7 +182,7 @@ def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentS
         suite=params["suite"],
         environment=spec,
         limits=limits,
-        engine=EngineConfig(device=spec.device, dtype=spec.dtype, prefix="shared"),
+        engine=spec.engine_config(),
         seed=int(params.get("seed") or 0),
         now=_now(),
     )

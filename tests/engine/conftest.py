@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from eval_tasks.engine import Engine, load_engine
 from eval_tasks.records import EngineConfig, EngineTuning, Request
 
-FAMILIES = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen2", "qwen3")
+FAMILIES = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe")
 CONTEXT = 200
 # What makes a family's test model show what is its own: windows much shorter than the prompts, caps that are felt.
 _OWN: dict[str, dict[str, Any]] = {
@@ -32,7 +32,10 @@ _OWN: dict[str, dict[str, Any]] = {
         "query_pre_attn_scalar": 20,
         "layer_types": ["sliding_attention", "full_attention"],
     },
+    "granite": {"logits_scaling": 4.0, "residual_multiplier": 0.5},
     "mistral": {"sliding_window": None},
+    "mixtral": {"num_local_experts": 5, "num_experts_per_tok": 2},
+    "qwen3_moe": {"num_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 44, "norm_topk_prob": True},
 }
 
 Build = Callable[..., Path]

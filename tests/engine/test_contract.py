@@ -13,7 +13,7 @@ from eval_tasks.records import EngineTuning, Request, Response
 from tests.engine.conftest import FAMILIES
 
 VARIANTS = [(family, "float32", {}) for family in FAMILIES]
-VARIANTS += [(family, "bfloat16", {}) for family in ("gemma2", "gpt2", "llama")]
+VARIANTS += [(family, "bfloat16", {}) for family in ("gemma2", "gpt2", "llama", "qwen3_moe")]
 VARIANTS += [("mistral", "float32", {"sliding_window": window}) for window in (5, 32, 70)]
 VARIANTS += [("qwen2", "float32", {"sliding_window": 33, "use_sliding_window": True, "max_window_layers": 1})]
 
