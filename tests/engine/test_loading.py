@@ -106,3 +106,44 @@ def test_a_checkpoint_in_shards_gives_the_same_rows(build, tmp_path, ask) -> Non
     (whole,) = load_engine(source, EngineConfig()).respond([request])
     (sharded,) = load_engine(tmp_path / "sharded", EngineConfig()).respond([request])
     assert whole.token_logprobs == sharded.token_logprobs
+
+
+def test_a_checkpoint_without_eos_and_pad_writes_to_the_end(build, tmp_path, ask) -> None:
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(build("llama"), folder, ignore=shutil.ignore_patterns("generation_config.json"))
+    _config(eos_token_id=None, pad_token_id=None)(folder)
+    (folder / "tokenizer_config.json").write_text("{}")
+    engine = load_engine(folder, EngineConfig())
+    assert (engine.tokenizer.eos_ids, engine.tokenizer.pad_id) == ((), None)
+    (row,) = engine.respond([ask("generation", (5, 6, 7), max_tokens=30)])
+    assert (len(row.output_ids), row.finish_reason, row.output_truncated) == (30, "length", True)
+
+
+@pytest.mark.parametrize("pad", [0, 77])
+def test_a_pad_id_is_a_token_like_any_other(build, tmp_path, ask, pad: int) -> None:
+    """Gemma's embedding and warnings know a pad id; here nothing is padded."""
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(build("gemma2"), folder)
+    requests = [
+        ask("choice", (3, 0, 77, *range(5, 60), 77, 0), continuations=((77,), (0, 5))),
+        ask("loss", (0,), continuations=((77, 4),)),
+    ]
+    expected = load_engine(folder, EngineConfig()).respond(requests)
+    _config(pad_token_id=pad)(folder)
+    found = load_engine(folder, EngineConfig()).respond(requests)
+    assert [row.token_logprobs for row in found] == [row.token_logprobs for row in expected]
+
+
+def test_a_nan_in_one_expert_stays_with_the_rows_that_are_given_to_it(build, tmp_path, ask) -> None:
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(build("mixtral"), folder)
+    name = "model.layers.1.block_sparse_moe.experts.3.w2.weight"
+    _weights(lambda w: w[name].fill_(float("nan")))(folder)
+    requests = [ask("choice", (i, 2 * i), item_id=str(i), continuations=((4,), (5,))) for i in range(3, 40)]
+    engine, healthy = load_engine(folder, EngineConfig()), load_engine(build("mixtral"), EngineConfig())
+    found, expected = engine.respond(requests), healthy.respond(requests)
+    sick = [row for row in found if row.status == "invalid"]
+    assert 0 < len(sick) < len(found)
+    assert {row.reason for row in sick} == {"non_finite_logits"}
+    for row, same in zip(found, expected, strict=True):
+        assert row.status == "invalid" or row.token_logprobs == same.token_logprobs
