@@ -7,17 +7,18 @@ digest that differs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_tasks.datasets import Dataset, items_digest, load_dataset
+from eval_tasks.checkpoint import max_context, read_config
+from eval_tasks.datasets import Dataset, Finding, data_findings, items_digest, load_dataset
 from eval_tasks.digests import digest_parts
 from eval_tasks.errors import UserError
-from eval_tasks.prompts import Composer, template_digest
+from eval_tasks.prompts import Composer, PromptBuilder, template_digest
 from eval_tasks.prompts.few_shot import Shots
-from eval_tasks.records import BenchmarkVersion, DecisionRule, Item, ScorerRef, Suite, SuiteEntry
+from eval_tasks.records import BenchmarkVersion, DecisionRule, EngineConfig, Item, ScorerRef, Suite, SuiteEntry
 from eval_tasks.registry import (
     BenchmarkSpec,
     load_benchmark_file,
@@ -29,6 +30,7 @@ from eval_tasks.registry import (
 )
 from eval_tasks.scoring import check_items, check_metric, metric_of, scorer_digest, scorer_version, validate_scorer
 from eval_tasks.store import Store
+from eval_tasks.tokenization import load_tokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +38,12 @@ _RENDERED = 256
 """Items whose prompts are rendered at registration: the first, and a choice by hash that any edit may move."""
 
 
-def register_benchmark(store: Store, path: Path, now: str | None = None) -> BenchmarkVersion:
+def register_benchmark(
+    store: Store, path: Path, now: str | None = None, *, checkpoint_dir: Path | None = None
+) -> BenchmarkVersion:
     """Check and register the benchmark in a YAML file. `now` is UTC in ISO 8601, None for the present.
 
+    What looks wrong with the data is logged as warnings; `checkpoint_dir` holds a tokenizer, for the prompts' lengths.
     Raises UserError for anything wrong in the file, its data, templates or scorer; DriftError for other data than
     pinned; InfraError when data cannot be reached.
     """
@@ -48,7 +53,8 @@ def register_benchmark(store: Store, path: Path, now: str | None = None) -> Benc
     check_items(scorer, dataset.items)
     benchmark = _benchmark(spec, scorer, dataset, now or datetime.now(UTC).isoformat(timespec="seconds"))
     _check_prompts(benchmark, dataset)
-    _warn_of_tells(spec, dataset.items)
+    for finding in findings_of(benchmark, dataset.items, dataset.few_shot, checkpoint_dir):
+        _log.warning("benchmark %s: %s: %s", spec.name, finding.name, finding.message)
     return _save(store, benchmark, dataset)
 
 
@@ -175,26 +181,26 @@ def _check_prompts(benchmark: BenchmarkVersion, dataset: Dataset) -> None:
             )
 
 
-def _warn_of_tells(spec: BenchmarkSpec, items: Sequence[Item]) -> None:
-    """Warn when only the gold choice begins, or ends, with white space: stripped here, it still tells of the data."""
-    if not isinstance(spec.prompt.choices, str):
-        return
-    tests: dict[str, Callable[[str], bool]] = {
-        "begins": lambda text: text[:1].isspace(),
-        "ends": lambda text: text[-1:].isspace(),
-    }
-    for verb, has_blank in tests.items():
-        telling = 0
-        for item in items:
-            blank = [has_blank(str(choice)) for choice in item.fields[spec.prompt.choices]]
-            gold = item.target[0] if isinstance(item.target, list) else item.target
-            telling += blank.count(blank[gold]) == 1 and len(blank) > 1 and any(blank)
-        if telling:
-            _log.warning(
-                "benchmark %s: in %d of %d items the gold choice alone %s (or alone does not) with a blank; blanks are "
-                "stripped from choices, and the data deserves a look",
-                spec.name,
-                telling,
-                len(items),
-                verb,
+def findings_of(
+    benchmark: BenchmarkVersion, items: Sequence[Item], few_shot: Sequence[Item], checkpoint_dir: Path | None = None
+) -> list[Finding]:
+    """What looks wrong with a benchmark's data; with a checkpoint's folder, also prompts that its context cuts.
+
+    Raises UserError when prompts are too long and the benchmark refuses to cut them.
+    """
+    findings = data_findings(benchmark, items)
+    if checkpoint_dir is None:
+        return findings
+    context = max_context(read_config(checkpoint_dir))
+    builder = PromptBuilder(benchmark, few_shot, load_tokenizer(checkpoint_dir), EngineConfig(), context)
+    cut = [request.item_id for request in builder.requests(items) if request.prompt_truncated]
+    if cut:
+        more = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
+        findings.append(
+            Finding(
+                name="long_prompts",
+                message=f"{len(cut)} of {len(items)} prompts are beyond the {context} tokens of {checkpoint_dir} and "
+                f"will be cut: {', '.join(map(repr, cut[:3]))}{more}",
             )
+        )
+    return findings

@@ -14,6 +14,7 @@ from eval_tasks.errors import DriftError, EvalError, UserError
 from eval_tasks.register import register_benchmark, register_rule, register_shipped, register_suite
 from eval_tasks.registry import shipped_benchmarks
 from eval_tasks.store import Store
+from tests.planned import write_checkpoint
 
 Row = dict[str, Any]
 Write = Callable[..., Path]
@@ -127,14 +128,33 @@ def test_wrong_input_leaves_nothing(store: Store, write: Write, tmp_path: Path, 
     assert _stored_files(tmp_path) == []
 
 
-def test_a_gold_choice_that_gives_itself_away_is_warned_of(
+def test_what_looks_wrong_with_the_data_is_warned_of(
     store: Store, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="eval_tasks.register")
-    register_benchmark(store, write("clean", rows=[{**row, "options": [" x", " y"]} for row in ROWS]), NOW)
+    rows = [{**row, "options": [" x", " y"], "answer": n % 2} for n, row in enumerate(ROWS)]
+    register_benchmark(store, write("clean", rows=rows), NOW)
     assert caplog.messages == []
-    register_benchmark(store, write(rows=[{**row, "options": [" x", "y"]} for row in ROWS[:5]]), NOW)
-    assert ["in 5 of 5 items the gold choice alone begins" in message for message in caplog.messages] == [True]
+    rows = [{**row, "options": [*"xy"[:n], " z", *"xy"[n:]], "answer": n} for n, row in enumerate(ROWS[:3])]
+    register_benchmark(store, write(rows=rows), NOW)
+    (message,) = caplog.messages
+    assert message.startswith("benchmark toy: gold_blanks: in 3 of 3 items the gold choice alone begins")
+
+
+def test_prompts_beyond_a_checkpoint_s_context_are_told_or_refused(
+    store: Store, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    rows = [{**row, "answer": n % 2} for n, row in enumerate(ROWS)]
+    rows[3] = {**rows[3], "question": "long " * 5_000}
+    caplog.set_level(logging.WARNING, logger="eval_tasks.register")
+    register_benchmark(store, write(rows=rows), NOW, checkpoint_dir=checkpoint)
+    (message,) = caplog.messages
+    assert "long_prompts: 1 of 12 prompts are beyond the" in message and message.endswith("will be cut: 'i3'")
+    refusing = write("strict", rows=rows, on_long_prompt="refuse")
+    with pytest.raises(UserError, match="i3"):
+        register_benchmark(store, refusing, NOW, checkpoint_dir=checkpoint)
+    assert [b.name for b in store.catalog.benchmarks()] == ["toy"]
 
 
 def _suite(tmp_path: Path, *entries: Row, **changes: Any) -> Path:

@@ -11,16 +11,23 @@ import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
 from eval_tasks.errors import UserError
-from eval_tasks.records import to_json
+from eval_tasks.records import BenchmarkVersion, to_json
 from eval_tasks.records.benchmark import Kind
-from eval_tasks.register import register_benchmark, register_rule, register_shipped, register_suite
+from eval_tasks.register import findings_of, register_benchmark, register_rule, register_shipped, register_suite
 from eval_tasks.registry import starter
+from eval_tasks.store import Store
 
 if TYPE_CHECKING:
     from eval_tasks.compare.instruments import InstrumentDifference
 
 _yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
 _IDS_SHOWN = 10
+_checkpoint_option = click.option(
+    "--checkpoint",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Folder with a tokenizer and config.json: prompts beyond its context are told.",
+)
 
 
 @click.group("benchmarks")
@@ -31,14 +38,15 @@ def benchmarks_group() -> None:
 @benchmarks_group.command("register")
 @click.argument("files", nargs=-1, type=_yaml)
 @click.option("--shipped", is_flag=True, help="Register the benchmarks, suites and rules that ship.")
+@_checkpoint_option
 @json_option
-def benchmarks_register(files: tuple[Path, ...], shipped: bool, as_json: bool) -> None:
+def benchmarks_register(files: tuple[Path, ...], shipped: bool, checkpoint: Path | None, as_json: bool) -> None:
     """Register benchmarks from YAML FILES. The same content again is a no-op; other content needs another version."""
     if not files and not shipped:
         raise click.UsageError("name at least one YAML file, or --shipped")
     store = opened()
     registered = register_shipped(store, datetime.now(UTC).isoformat(timespec="seconds")) if shipped else []
-    registered += [register_benchmark(store, file) for file in files]
+    registered += [register_benchmark(store, file, checkpoint_dir=checkpoint) for file in files]
     if as_json:
         print_json([to_json(b) | {"benchmark_id": b.benchmark_id} for b in registered])
         return
@@ -99,6 +107,29 @@ def benchmarks_new(name: str, kind: Kind, folder: Path) -> None:
     click.echo(f"register it: python -m eval_tasks benchmarks register {folder / name}.yaml")
 
 
+@benchmarks_group.command("check")
+@click.argument("name")
+@_checkpoint_option
+@json_option
+def benchmarks_check(name: str, checkpoint: Path | None, as_json: bool) -> int:
+    """Look for faults in the data of NAME or NAME@VERSION: duplicates, tells of the gold answer, damage, long prompts.
+
+    Exit code 1 when there is something to look at.
+    """
+    store = opened()
+    benchmark = _version(store, name)
+    shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
+    findings = findings_of(benchmark, store.blobs.get_items(benchmark.items_blob), shots, checkpoint)
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            click.echo(f"{finding.name}: {finding.message}")
+        if not findings:
+            click.echo(f"{benchmark.name}@{benchmark.version}: nothing found in {benchmark.n_items} items")
+    return int(bool(findings))
+
+
 @benchmarks_group.command("diff")
 @click.argument("a")
 @click.argument("b")
@@ -111,13 +142,18 @@ def benchmarks_diff(a: str, b: str, as_json: bool) -> int:
     from eval_tasks.compare.instruments import difference
 
     store = opened()
-    versions = [store.catalog.benchmark(*(text.split("@", 1) if "@" in text else (text,))) for text in (a, b)]
-    found = difference(store, *versions)
+    found = difference(store, _version(store, a), _version(store, b))
     if as_json:
         print_json(asdict(found))
     else:
         _print_difference(found)
     return int(found.level != "SCORE")
+
+
+def _version(store: Store, text: str) -> BenchmarkVersion:
+    """NAME (the newest) or NAME@VERSION."""
+    name, at, version = text.partition("@")
+    return store.catalog.benchmark(name, version if at else None)
 
 
 def _print_difference(found: InstrumentDifference) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.planned import write_checkpoint
+
 Run = Callable[..., str]
 RunJson = Callable[..., Any]
 
@@ -38,3 +40,16 @@ def test_a_difference_is_shown_and_its_exit_code_says_so(run: Run, run_json: Run
     assert "-  Question: {{ question }}" in shown and "+  Q: {{ question }}" in shown
     assert run_json("benchmarks", "diff", "quiz@1", "quiz@2", code=1)["level"] == "PAIRED"
     assert "close: 'quiz'" in run("benchmarks", "diff", "quzi", "quiz", code=2)
+
+
+def test_the_data_is_checked_on_request(run: Run, run_json: RunJson, tmp_path: Path) -> None:
+    run("benchmarks", "new", "quiz", "--kind", "choice", "--folder", tmp_path)
+    path = tmp_path / "quiz.yaml"
+    run("benchmarks", "register", path)
+    assert "quiz@1: nothing found in 4 items" in run("benchmarks", "check", "quiz")
+    path.write_text(path.read_text("utf-8").replace('"1"', '"2"').replace("level: 0.25", "level: 0.5"), "utf-8")
+    run("benchmarks", "register", path)
+    assert "chance_level: chance_level is 0.5" in run("benchmarks", "check", "quiz", code=1)
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    findings = run_json("benchmarks", "check", "quiz@1", "--checkpoint", checkpoint)
+    assert findings == []
