@@ -6,6 +6,7 @@ transformers itself only warns of them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ from eval_tasks.errors import CheckpointError
 
 if TYPE_CHECKING:
     import torch
+
+# transformers takes weight tying away from every model while it loads one: of two threads that load at once, the later
+# one would leave it away for good.
+_loading = threading.Lock()
 
 
 def load_model(folder: Path, dtype: str, device: torch.device, vocab_size: int, *, attention: str = ATTENTION) -> Any:
@@ -61,21 +66,22 @@ def _from_pretrained(folder: Path, dtype: str, attention: str) -> tuple[Any, Map
     register()
     logging: Any = transformers.utils.logging
     load: Any = transformers.AutoModelForCausalLM.from_pretrained
-    verbosity = logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        model, loading = load(
-            folder,
-            dtype=getattr(torch, dtype),
-            attn_implementation=attention,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    finally:
-        logging.set_verbosity(verbosity)
+    with _loading:
+        verbosity = logging.get_verbosity()
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        try:
+            model, loading = load(
+                folder,
+                dtype=getattr(torch, dtype),
+                attn_implementation=attention,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+        finally:
+            logging.set_verbosity(verbosity)
     return model, loading
 
 

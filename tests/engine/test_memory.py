@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import subprocess
 import sys
 import textwrap
@@ -77,7 +78,7 @@ def test_lower_tuning_is_chosen_where_it_alone_makes_it_fit(build, caplog: pytes
     asked = EngineTuning(decode_rows=64)
     whole = need(folder, WRITING, tuning=asked).peak
     assert fitted(folder, SHARED, asked, WRITING, room(whole)) == asked
-    assert not caplog.records
+    assert all(record.levelno < logging.WARNING for record in caplog.records)
     chosen = fitted(folder, SHARED, asked, WRITING, room(whole - 200 * MEBIBYTE))
     assert need(folder, WRITING, tuning=chosen).peak <= whole - 200 * MEBIBYTE
     assert chosen == dataclasses.replace(asked, prefix_cache_mb=32)
