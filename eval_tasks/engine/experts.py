@@ -58,7 +58,9 @@ class _Router:
 
     def __call__(self, hidden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         logits = self._multiply(hidden.reshape(-1, hidden.shape[-1]).float())
-        weights, chosen = logits.softmax(dim=-1).topk(self._top_k, dim=-1)
+        # Not torch's topk: which of two equal experts it takes may follow the number of rows.
+        ordered, numbers = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        weights, chosen = ordered[:, : self._top_k], numbers[:, : self._top_k]
         if self._normalised:
             # Column by column: torch's own sum of a row may take another order at another number of rows.
             total = weights[:, 0]

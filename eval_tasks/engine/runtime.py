@@ -51,7 +51,10 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
             f"prefix is {config.prefix!r}; attention 'reference' reads every sequence whole: set it to 'none'"
         )
     if config.tensor_parallel != 1:
-        raise UserError(f"tensor_parallel is {config.tensor_parallel}; only 1 is supported")
+        raise UserError(
+            f"tensor_parallel is {config.tensor_parallel}; only 1 is supported: transformers' plan wraps the very "
+            "forwards that this engine replaces; evaluate on a device that holds the model"
+        )
     if not config.deterministic:
         raise UserError("deterministic is false; this engine has no other mode")
     if config.head_rows % 4 or not 4 <= config.head_rows <= _MAX_HEAD_ROWS:

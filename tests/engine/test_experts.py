@@ -86,3 +86,22 @@ def test_experts_of_a_kind_that_is_not_known_are_never_left_alone() -> None:
 
     with pytest.raises(RuntimeError, match="OtherExperts"):
         pin_experts(torch.nn.Sequential(OtherExperts()))
+
+
+def test_of_equal_experts_the_first_are_taken(blocks) -> None:
+    """Where transformers' choice is any."""
+    import copy
+
+    import torch
+
+    from eval_tasks.engine.experts import pin_experts
+
+    plain, _ = blocks
+    equal = copy.deepcopy(plain)
+    equal.gate.weight.zero_()
+    gate, top_k = equal.gate, equal.gate.top_k
+    pin_experts(equal)
+    for n in (4, 60):
+        _, weights, chosen = gate(_rows(n)[0])
+        assert chosen.tolist() == [list(range(top_k))] * n
+        assert torch.equal(weights, weights[:1].expand(n, -1))
