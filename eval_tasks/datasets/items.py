@@ -17,7 +17,7 @@ from eval_tasks.datasets.source import Rows, read_source
 from eval_tasks.digests import digest_parts, digest_value, short_id
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import Item
-from eval_tasks.registry import BenchmarkSpec, Rendering, render_choices
+from eval_tasks.registry import BenchmarkSpec, Rendering, is_template, literal, render_choices
 
 _NAMED_AT_MOST = 5
 
@@ -68,7 +68,7 @@ def _few_shot(spec: BenchmarkSpec, base: Path, own: Rows, offline: bool | None) 
         return [], None
     pinned = spec.few_shot.source
     table = read_source(pinned, base, offline=offline) if pinned else own
-    needed = [("few_shot.match", spec.few_shot.match), ("item.target", spec.item.target)]
+    needed = [("few_shot.match", spec.few_shot.match), ("item.target", _column(spec.item.target))]
     _check_columns(spec, table, needed if spec.kind == "choice" else needed[:1])
     shots = []
     for n, row in enumerate(table.rows):
@@ -79,16 +79,20 @@ def _few_shot(spec: BenchmarkSpec, base: Path, own: Rows, offline: bool | None) 
 
 def _needed_columns(spec: BenchmarkSpec) -> list[tuple[str, str | None]]:
     """(field of the YAML file, column it names)."""
-    choices = spec.prompt.choices if isinstance(spec.prompt.choices, str) else None
+    choices = _column(spec.prompt.choices) if isinstance(spec.prompt.choices, str) else None
     return [
         *(("item.id", column) for column in spec.item.id_columns),
-        ("item.target", spec.item.target),
+        ("item.target", _column(spec.item.target)),
         ("item.stratum", spec.item.stratum),
         ("item.cluster", spec.item.cluster),
         ("item.category", spec.item.category),
         ("prompt.choices", choices),
         ("few_shot.match", spec.few_shot.match if spec.few_shot else None),
     ]
+
+
+def _column(name: str | None) -> str | None:
+    return None if name is None or is_template(name) else name
 
 
 def _check_columns(spec: BenchmarkSpec, table: Rows, needed: Sequence[tuple[str, str | None]]) -> None:
@@ -157,13 +161,23 @@ def _text(row: Row, column: str | None) -> str | None:
 
 
 def _target(spec: BenchmarkSpec, row: Row, item_id: str, where: str) -> Any:
-    value = row.get(spec.item.target) if spec.item.target else None
+    rendering = Rendering(benchmark=spec.name, item_id=item_id, fields=row)
+    value = _target_value(spec, row, rendering)
     if spec.kind != "choice":
         return value
-    texts = render_choices(spec.prompt.choices, Rendering(benchmark=spec.name, item_id=item_id, fields=row))
+    texts = render_choices(spec.prompt.choices, rendering)
     if isinstance(value, list) and value:
         return [_gold_index(gold, texts, where) for gold in value]
     return _gold_index(value, texts, where)
+
+
+def _target_value(spec: BenchmarkSpec, row: Row, rendering: Rendering) -> Any:
+    """The column's value, or what the template gives: a list where it writes one, of a choice also an index."""
+    if spec.item.target is None or not is_template(spec.item.target):
+        return row.get(spec.item.target) if spec.item.target else None
+    text = rendering.text("target", spec.item.target)
+    value = literal(text)
+    return value if isinstance(value, list) or spec.kind == "choice" else text
 
 
 def _gold_index(value: Any, texts: Sequence[str], where: str) -> int:

@@ -13,7 +13,7 @@ from eval_tasks.registry.rule_spec import RuleSpec, load_rule_file
 from eval_tasks.registry.shipped import shipped_benchmarks, shipped_rules, shipped_suites
 from eval_tasks.registry.starters import Starter, starter
 from eval_tasks.registry.suite_spec import SuiteEntrySpec, SuiteSpec, load_suite_file
-from eval_tasks.registry.templates import Rendering, render_choices
+from eval_tasks.registry.templates import Rendering, is_template, literal, render_choices
 
 __all__ = [
     "BenchmarkSpec",
@@ -27,6 +27,8 @@ __all__ = [
     "Starter",
     "SuiteEntrySpec",
     "SuiteSpec",
+    "is_template",
+    "literal",
     "load_benchmark_file",
     "load_rule_file",
     "load_suite_file",

@@ -59,7 +59,7 @@ class ItemSpec(Section):
     """
 
     id: str | list[str] | None = None
-    target: str | None = None
+    target: Template | None = None
     stratum: str | None = None
     cluster: str | None = None
     category: str | None = None
@@ -102,7 +102,7 @@ class PromptSpec(Section):
 
     description: Template = ""
     item: Template
-    choices: str | list[Template] = Field(default_factory=list)
+    choices: Template | list[Template] = Field(default_factory=list)
     target: Template = ""
     target_delimiter: str = " "
     few_shot_delimiter: str = "\n\n"

@@ -90,7 +90,7 @@ few_shot: {k: 1, select: first}
 
 prompt:
   item: "Question: {{ question }}\\nAnswer:"  # Jinja over the columns; no blank at the end
-  target: "{{ answer }}"  # the answer of a worked example
+  target: "{{ answer if answer is string else answer[0] }}"  # the answer of a worked example
   stop: ["\\n"]  # the output ends before the first of these
 max_tokens: 32
 

@@ -6,7 +6,9 @@ line break is kept, since it is part of a prompt. Knows no tokenizer and no benc
 
 from __future__ import annotations
 
+import ast
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +26,21 @@ TEMPLATE_FAILURES = (
     RecursionError,
     TypeError,
     ValueError,
+    re.error,
 )
 """What the evaluation of a template's expressions can raise."""
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
 )
+
+
+def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
+    """The one filter that lm-eval 0.4.9 adds to Jinja's own."""
+    return re.sub(pattern, replacement, text, count=count)
+
+
+_ENVIRONMENT.filters["regex_replace"] = _regex_replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +75,37 @@ def render_choices(choices: str | Sequence[str], item: Rendering) -> tuple[str, 
     """The texts of an item's choices, without delimiter.
 
     `choices` names a field that holds a list (texts are stripped: a blank that only one choice carries gives it away),
-    or is a sequence of templates (kept as rendered). Raises UserError when there are none or the field holds no list.
+    is a template that gives a list such as ``{{ [sol1, sol2] }}``, or a sequence of templates; those two are kept as
+    rendered. Raises UserError when there are none or no list comes of it.
     """
     if not isinstance(choices, str):
         return tuple(item.text(f"choices[{n}]", template) for n, template in enumerate(choices))
+    if is_template(choices):
+        values = literal(item.text("choices", choices))
+        if not isinstance(values, list | tuple) or not values:
+            raise item.error("choices", f"the template must give a list of texts, not {values!r}")
+        return tuple(map(str, values))
     if choices not in item.fields:
         raise item.error("choices", f"no field {choices!r}; {did_you_mean(choices, map(str, item.fields))}")
     values = item.fields[choices]
     if not isinstance(values, Sequence) or isinstance(values, str) or not values:
         raise item.error("choices", f"field {choices!r} must hold a list of texts, not {values!r}")
     return tuple(str(value).strip() for value in values)
+
+
+def is_template(text: str) -> bool:
+    """Whether a text that may name a column is a template instead."""
+    return "{{" in text or "{%" in text
+
+
+def literal(text: str) -> Any:
+    """The list or number that a template has written, else the text itself: templates give nothing but text."""
+    if text.isdecimal() or (text[:1] in "[(" and text[-1:] in "])"):
+        try:
+            return ast.literal_eval(text)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return text
+    return text
 
 
 def check_template(template: str) -> None:

@@ -135,6 +135,26 @@ def test_a_missing_column_is_named(tmp_path: Path, changes: Row, message: str) -
         load_items(_spec(tmp_path, ROWS, **changes), tmp_path)
 
 
+def test_targets_and_choices_may_be_templates(tmp_path: Path) -> None:
+    rows = [{"question": "q", "sol": [" 1", "2"], "labels": ["x", "y"], "key": "y", "n": 0}]
+    prompt = {"item": "{{ question }}", "choices": "{{ [sol[0], 'no: ' ~ sol[1]] }}"}
+    for target, gold in (("{{ labels.index(key) }}", 1), ("{{ n }}", 0), ("{{ [0, 1] }}", [0, 1]), ("{{ sol[0] }}", 0)):
+        (item,) = load_items(_spec(tmp_path, rows, item={"target": target}, prompt=prompt), tmp_path)
+        assert item.target == gold
+    with pytest.raises(UserError, match="the template must give a list of texts, not 'q'"):
+        load_items(
+            _spec(tmp_path, rows, item={"target": "n"}, prompt={**prompt, "choices": "{{ question }}"}), tmp_path
+        )
+    written = {"kind": "generation", "prompt": {"item": "x"}, "scorer": {"name": "exact_match"}}
+    for target, value in (("{{ n }}", "0"), ("{{ labels }}", ["x", "y"]), ("[{{ n", None), ("[{{ n }", None)):
+        if value is None:
+            with pytest.raises(ValueError, match="not a template"):
+                _spec(tmp_path, rows, item={"target": target}, **written)
+        else:
+            (item,) = load_items(_spec(tmp_path, rows, item={"target": target}, **written), tmp_path)
+            assert item.target == value
+
+
 def test_an_item_carries_its_category(tmp_path: Path) -> None:
     item = {"id": "item_id", "target": "answer", "category": "subject"}
     plain = load_items(_spec(tmp_path, ROWS, item=item), tmp_path)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eval_tasks.errors import UserError
-from eval_tasks.registry.templates import Rendering, check_template, render_choices
+from eval_tasks.registry.templates import Rendering, check_template, literal, render_choices
 
 
 def _item(**fields: object) -> Rendering:
@@ -56,3 +56,32 @@ def test_choices_of_an_unknown_column() -> None:
 def test_syntax_errors_name_the_line() -> None:
     with pytest.raises(ValueError, match="line 2"):
         check_template("fine\n{% if %}")
+
+
+def test_choices_of_a_template_are_kept_as_it_gives_them() -> None:
+    assert render_choices("{{ [a, ' ' ~ b] }}", _item(a="it's", b='"x"\n')) == ("it's", ' "x"\n')
+    with pytest.raises(UserError, match="must give a list of texts, not 'plain'"):
+        render_choices("{{ a }}", _item(a="plain"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("[1, 'a']", [1, "a"]),
+        ("(1,)", (1,)),
+        ("[1", "[1"),
+        ("[x]", "[x]"),
+        ("007", "007"),
+        ("-1", "-1"),
+        ("", ""),
+    ],
+)
+def test_literals_of_what_a_template_wrote(text: str, value: object) -> None:
+    assert literal(text) == value
+
+
+def test_patterns_are_replaced_as_lm_eval_does() -> None:
+    assert _item(q="a1b2").text("item", "{{ q | regex_replace('[0-9]', '#') }}") == "a#b#"
+    with pytest.raises(UserError, match=r"prompt\.item"):
+        _item(q="a").text("item", "{{ q | regex_replace('(', '') }}")
