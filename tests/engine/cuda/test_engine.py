@@ -32,7 +32,7 @@ def _requests(ask: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3", "gpt2"])
+@pytest.mark.parametrize("family", ["llama", "qwen3", "gpt2", "gemma2", "qwen3_moe"])
 def test_the_engine_on_kernels(build, load, ask, request, family: str) -> None:
     config = EngineConfig(prefix="shared")
     requests = _requests(ask)
