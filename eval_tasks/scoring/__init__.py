@@ -5,7 +5,18 @@ where we differ on purpose is named in the scorer's module. A scorer is one func
 with one test file and one file of frozen vectors.
 """
 
-from eval_tasks.scoring import choice, exact_match, gsm8k, ifeval, loss, numeric, regex
+from eval_tasks.scoring import (
+    choice,
+    continuation,
+    exact_match,
+    filtered_match,
+    gsm8k,
+    ifeval,
+    loss,
+    numeric,
+    regex,
+    strict_flexible,
+)
 from eval_tasks.scoring.marking import check_items, score
 from eval_tasks.scoring.registry import (
     MetricInfo,
@@ -29,7 +40,9 @@ __all__ = [
     "check_metric",
     "check_scorer",
     "choice",
+    "continuation",
     "exact_match",
+    "filtered_match",
     "gsm8k",
     "ifeval",
     "loss",
@@ -45,5 +58,6 @@ __all__ = [
     "scorer_metrics",
     "scorer_names",
     "scorer_version",
+    "strict_flexible",
     "validate_scorer",
 ]

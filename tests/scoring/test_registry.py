@@ -14,12 +14,15 @@ def test_the_shipped_scorers_and_their_primary_metrics() -> None:
     primary = {name: scoring.primary_metric(name) for name in scoring.scorer_names()}
     assert primary == {
         "choice": "acc",
+        "continuation": "nats",
         "exact_match": "exact_match",
+        "filtered_match": "exact_match",
         "gsm8k": "flexible",
         "ifeval": "prompt_strict",
         "loss": "bits_per_byte",
         "numeric": "within_tolerance",
         "regex": "regex_match",
+        "strict_flexible": "strict",
     }
     assert scoring.scorer_metrics("choice") == ["acc", "acc_norm"]
     assert scoring.LM_EVAL_VERSION == "0.4.9"
