@@ -14,6 +14,12 @@ IntArray = npt.NDArray[np.int64]
 
 _RELATIVE_ZERO = 1e-12
 
+FEW_CLUSTERS = 50
+"""Below this number of clusters a paired test takes CR2."""
+
+LARGE_SHARE = 0.05
+"""A cluster with more than this share of the items makes a paired test take CR2, however many clusters there are."""
+
 
 def pooled_influences(values: FloatArray, weights: FloatArray | None = None) -> tuple[float, FloatArray]:
     """sum(v * w) / sum(w) and the influence of each item on it, ``w_i (v_i - r) / sum(w)``; they sum to zero.
@@ -62,12 +68,25 @@ def standard_error_cr2(influences: FloatArray, clusters: IntArray) -> tuple[floa
     se = float(np.sqrt(np.sum(sums**2 / (1 - share))))
     # The variance estimate is a quadratic form in the items; under independent errors of equal variance its mean and
     # variance follow from the Gram matrix of the adjusted clusters, with share_g = n_g / n: share_g on the diagonal,
-    # -a_g a_h beside it, a_g = share_g / sqrt(1 - share_g). Equal clusters give G - 1.
-    adjusted = share / np.sqrt(1 - share)
-    gram = -np.outer(adjusted, adjusted)
-    np.fill_diagonal(gram, share)
-    df = float(np.trace(gram) ** 2 / np.sum(gram**2))
-    return se, df
+    # -a_g a_h beside it, a_g^2 = share_g^2 / (1 - share_g). Its trace is 1, so that no matrix need be built. Equal
+    # clusters give G - 1, and two clusters 1: less is rounding.
+    adjusted = share**2 / (1 - share)
+    df = 1 / float(share @ share + adjusted.sum() ** 2 - adjusted @ adjusted)
+    return se, max(1.0, df)
+
+
+def clustered_error(influences: FloatArray, clusters: IntArray) -> tuple[float | None, float, str]:
+    """Standard error of an unweighted mean, its degrees of freedom and the method's name, CR1 or CR2.
+
+    CR2 with Satterthwaite degrees for fewer than `FEW_CLUSTERS` clusters, and where one of them holds more than
+    `LARGE_SHARE` of the items: CR1 is then too small, and its G - 1 degrees too many. Else CR1 on G - 1.
+    """
+    counts = np.unique(clusters, return_counts=True)[1]
+    if len(counts) > 1 and (len(counts) < FEW_CLUSTERS or counts.max() > LARGE_SHARE * len(influences)):
+        se, df = standard_error_cr2(influences, clusters)
+        return se, df or 0.0, "CR2"
+    se, n_clusters = standard_error(influences, clusters)
+    return se, n_clusters - 1, "CR1"
 
 
 def is_zero(se: float, scale: float) -> bool:

@@ -25,6 +25,17 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
     return q
 
 
+def benjamini_yekutieli(p: FloatArray) -> FloatArray:
+    """q-values under any dependence of the benchmarks (Benjamini and Yekutieli 2001); NaN as above."""
+    tested = ~np.isnan(p)
+    q = np.full(p.shape, np.nan)
+    if tested.any():
+        from scipy import stats as sps
+
+        q[tested] = sps.false_discovery_control(p[tested], method="by")
+    return q
+
+
 def holm(p: FloatArray) -> FloatArray:
     """Holm's step-down p-values, for a shipping rule over several primary metrics. NaN as above."""
     tested = ~np.isnan(p)

@@ -1,7 +1,7 @@
 """Two arms on the same items -> difference, standard error, interval and p. delta = A - B.
 
-McNemar's mid-p and Newcombe's interval for right-or-wrong items, paired t for the others, CR1 where items share a
-cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method 10; Dietterich 1998.
+McNemar's mid-p and Newcombe's interval for right-or-wrong items, paired t for the others, CR1 or CR2 where items share
+a cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method 10; Dietterich 1998.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from eval_tasks.stats.influence import FloatArray, IntArray, cluster_sums, is_zero, pooled_influences, standard_error
+from eval_tasks.stats.influence import (
+    FloatArray,
+    IntArray,
+    cluster_sums,
+    clustered_error,
+    is_zero,
+    pooled_influences,
+    standard_error,
+)
 from eval_tasks.stats.intervals import Interval, t_interval, wilson
 
 _FLIPS_AT_ONCE = 4_000_000
@@ -133,12 +141,14 @@ def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None
     influences = (a - b - delta) / n
     p_mid, p_exact = mcnemar_mid_p(table.b, table.c), mcnemar_exact(table.b, table.c)
     se, n_clusters = standard_error(influences, clusters)
+    df = float(n_clusters - 1)
     p: float | None = p_mid
     newcombe: Table | None = table
     method = "McNemar mid-p, Newcombe 10"
     if clusters is not None:
-        method = f"clustered pairs, CR1, t({n_clusters - 1})"
-        p = t_test_p(delta, se, n_clusters)
+        se, df, kind = clustered_error(influences, clusters)
+        method = f"clustered pairs, {kind}, t({_degrees(df)})"
+        p = t_test_p(delta, se, df + 1)
         newcombe = None
         if se is not None and is_zero(se, 1.0):
             right = round(float(a.mean()) * n_clusters)
@@ -149,7 +159,7 @@ def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None
         score_b=(table.both + table.c) / n,
         n=n,
         se=se,
-        df=n_clusters - 1,
+        df=df,
         p=p,
         p_exact=p_exact,
         p_mid=p_mid,
@@ -166,7 +176,7 @@ def paired_continuous(
     clusters: IntArray | None = None,
     weights: tuple[FloatArray, FloatArray] | None = None,
 ) -> PairedEstimate:
-    """Paired t on item differences, CR1 where clusters are given; with weights the difference of two pooled ratios.
+    """Paired t on item differences, clustered where clusters are given; with weights the difference of two ratios.
 
     Not Wilcoxon: it does not test the mean, and rejects true nulls on skewed differences.
     """
@@ -176,16 +186,19 @@ def paired_continuous(
     influences = influence_a - influence_b
     delta = float((a - b).mean()) if weights is None else score_a - score_b
     se, n_clusters = standard_error(influences, clusters)
+    df, kind = float(n_clusters - 1), "CR1"
+    if clusters is not None and weights is None:
+        se, df, kind = clustered_error(influences, clusters)
     what = "difference of ratios" if weights else "differences"
-    method = f"clustered {what}, CR1, t({n_clusters - 1})" if clusters is not None else f"paired t on {what}"
+    method = f"clustered {what}, {kind}, t({_degrees(df)})" if clusters is not None else f"paired t on {what}"
     return PairedEstimate(
         delta=delta,
         score_a=score_a,
         score_b=score_b,
         n=n,
         se=se,
-        df=n_clusters - 1,
-        p=t_test_p(delta, se, n_clusters),
+        df=df,
+        p=t_test_p(delta, se, df + 1),
         p_exact=None,
         p_mid=None,
         method=method,
@@ -193,6 +206,10 @@ def paired_continuous(
         newcombe=None,
         influences=influences,
     )
+
+
+def _degrees(df: float) -> str:
+    return f"{df:.1f}".removesuffix(".0")
 
 
 def t_test_p(delta: float, se: float | None, n_clusters: float) -> float | None:

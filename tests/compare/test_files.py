@@ -58,7 +58,7 @@ def test_clusters_and_losses(tmp_path):
     a = write(tmp_path / "a", [{"item_id": k, "score": 1.5 + k % 3, "cluster": k // 2} for k in range(8)])
     b = write(tmp_path / "b", [{"item_id": k, "score": 1.75 + k % 2, "cluster": k // 2} for k in range(8)])
     test = compare_files(a, b, rule=None).tests[0]
-    assert test.method == "clustered differences, CR1, t(3)" and test.unit == "score"
+    assert test.method == "clustered differences, CR2, t(3)" and test.unit == "score"
 
 
 def test_a_null_score_is_a_missing_one(tmp_path):

@@ -125,7 +125,7 @@ def test_clusters_are_those_of_the_benchmark(store):
         [replace(row, cluster=f"p{k // 4}") for k, row in enumerate(scores_of(clustered, values))] for values in (A, B)
     ]
     first, second = (stored_run(store, k + 1, (clustered, rows[k])) for k in (0, 1))
-    assert compare(store, first.run_id, second.run_id).tests[0].method == "clustered pairs, CR1, t(24)"
+    assert compare(store, first.run_id, second.run_id).tests[0].method == "clustered pairs, CR2, t(24)"
 
 
 def test_companions_need_every_corpus_of_either_checkpoint(store):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval_tasks.stats.influence import pooled_influences, standard_error, standard_error_cr2
+from eval_tasks.stats.influence import clustered_error, pooled_influences, standard_error, standard_error_cr2
 
 
 def test_influences_sum_to_zero_and_give_the_textbook_error():
@@ -52,3 +52,19 @@ def test_cr2_against_its_matrix_definition():
     se, df = standard_error_cr2(residuals / n, clusters)
     assert se == pytest.approx(np.sqrt(total))
     assert df == pytest.approx(np.trace(gram) ** 2 / np.sum(gram**2))
+
+
+def test_cr2_for_few_clusters_and_for_one_large_one():
+    rng = np.random.default_rng(1)
+    for sizes, method in (([4] * 49, "CR2"), ([4] * 50, "CR1"), ([4] * 99 + [40], "CR2"), ([1] * 400, "CR1")):
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        values = rng.normal(size=len(clusters))
+        _, influences = pooled_influences(values)
+        se, df, found = clustered_error(influences, clusters)
+        assert found == method and se > 0
+        assert df == pytest.approx(len(sizes) - 1) if len(set(sizes)) == 1 else 50 < df < 70
+    assert clustered_error(np.array([0.5, -0.5]), np.array([7, 7])) == (None, 0, "CR1")
+
+
+def test_cr2_of_two_clusters_has_one_degree_of_freedom():
+    assert standard_error_cr2(np.array([0.2, -0.1, -0.1]), np.array([0, 1, 1]))[1] == pytest.approx(1.0)

@@ -8,6 +8,7 @@ import pytest
 from eval_tasks.stats.multiplicity import (
     attainable_size,
     benjamini_hochberg,
+    benjamini_yekutieli,
     false_coverage_confidence,
     holm,
     null_expectation,
@@ -43,12 +44,17 @@ def test_benjamini_hochberg_1995_rejects_four():
 def test_q_values_of_the_oracle(oracle):
     q = benjamini_hochberg(np.array(oracle["bh"]["p"], dtype=float))
     assert q == pytest.approx(oracle["bh"]["q"], abs=1e-12)
+    assert benjamini_yekutieli(np.array(oracle["bh"]["p"], dtype=float)) == pytest.approx(oracle["bh"]["by"], abs=1e-12)
+
+
+def test_null_expectation_of_the_oracle(oracle):
+    assert null_expectation([None] * 50) == pytest.approx(oracle["null_expectation"]["mean"])
 
 
 def test_what_was_not_tested_takes_no_part():
     with_gap = np.array([0.01, np.nan, 0.04, 0.03])
     without = np.array([0.01, 0.04, 0.03])
-    for adjust in (benjamini_hochberg, holm):
+    for adjust in (benjamini_hochberg, benjamini_yekutieli, holm):
         adjusted = adjust(with_gap)
         assert np.isnan(adjusted[1])
         assert adjusted[[0, 2, 3]] == pytest.approx(adjust(without))

@@ -113,7 +113,7 @@ def test_clustered_pairs_decide_by_clusters_and_keep_mid_p_beside():
     assert alone.se == pytest.approx((a - b).std(ddof=1) / np.sqrt(40))
     double = paired_binary(np.repeat(a, 2), np.repeat(b, 2), np.repeat(np.arange(40), 2))
     assert double.p == pytest.approx(alone.p) and double.p_mid == mcnemar_mid_p(20, 4)
-    assert double.method == "clustered pairs, CR1, t(39)"
+    assert double.method == "clustered pairs, CR2, t(39)"
 
 
 def test_clusters_without_any_flip_have_a_width():
