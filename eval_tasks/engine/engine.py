@@ -156,7 +156,7 @@ def load_engine(
     model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
     output = model.get_output_embeddings()
     softcap = getattr(model.config, "final_logit_softcapping", None)
-    head = Head(output.weight, output.bias, config.head_rows, softcap)
+    head = Head(output.weight, output.bias, softcap)
     base = model.base_model
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output

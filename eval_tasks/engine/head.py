@@ -1,20 +1,24 @@
-"""Hidden rows in, log-probabilities out: fp32 matrix products of a fixed number of rows, then fp32 log-softmax.
+"""Hidden rows in, log-probabilities out: an fp32 matrix product, then fp32 log-softmax, each row by itself.
 
 Logits that the model bounds (soft-capping) are bounded before anything else is done with them.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from eval_tasks.engine import cuda
 from eval_tasks.engine.attention import one_thread
-from eval_tasks.engine.linears import ELEMENTS, multiply_by
+from eval_tasks.engine.linears import ELEMENTS, MIN_ROWS, multiply_by
 from eval_tasks.engine.sampling import Row
 
 if TYPE_CHECKING:
     import torch
+
+_MOST_ROWS = 128
+_MOST_LOGITS = 16 * 1024 * 1024
 
 
 class LogProbs:
@@ -24,10 +28,12 @@ class LogProbs:
         """For each row of `hidden` (n, width) the log-probabilities of its target token ids."""
         found: list[list[float] | None] = []
         for logits, finite in self._blocks(hidden):
-            logprobs = _log_softmax(logits)
-            for row, is_finite in enumerate(finite):
-                wanted = list(targets[len(found)])
-                found.append(logprobs[row, wanted].tolist() if is_finite else None)
+            wanted = [list(tokens) for tokens in targets[len(found) : len(found) + len(finite)]]
+            places = [row for row, tokens in enumerate(wanted) for _ in tokens]
+            values = iter(_log_softmax(logits)[places, [token for tokens in wanted for token in tokens]].tolist())
+            for tokens, is_finite in zip(wanted, finite, strict=True):
+                row = list(itertools.islice(values, len(tokens)))
+                found.append(row if is_finite else None)
         return found
 
     def greedy(self, hidden: torch.Tensor) -> list[tuple[int, float] | None]:
@@ -55,23 +61,32 @@ class LogProbs:
         raise NotImplementedError
 
 
+def rows_at_once(n_tokens: int) -> int:
+    """Rows of a block of logits: many use the processor better, and they stay within 64 MiB."""
+    return max(MIN_ROWS, min(_MOST_ROWS, _MOST_LOGITS // n_tokens // MIN_ROWS * MIN_ROWS))
+
+
 class Head(LogProbs):
-    """The output head. `rows`: rows of its one GEMM shape. `softcap`: logits become softcap tanh(logits / softcap)."""
+    """The output head, over at most `rows` rows at a time. `softcap`: logits become softcap tanh(logits / softcap)."""
 
     def __init__(
-        self, weight: torch.Tensor, bias: torch.Tensor | None, rows: int, softcap: float | None = None
+        self,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        softcap: float | None = None,
+        *,
+        most_rows: int | None = None,
     ) -> None:
         self.n_tokens = int(weight.shape[0])
-        self.rows = rows
+        self.rows = most_rows or rows_at_once(self.n_tokens)
         self._softcap = softcap
         self._multiply = multiply_by(weight.detach(), None if bias is None else bias.detach(), wide=True)
 
     def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
-        """Blocks of `rows` rows, the last one filled up with zero rows."""
-
+        """Blocks of at most `rows` rows; zero rows fill them up to what a product is exact for."""
         for start in range(0, hidden.shape[0], self.rows):
             part = hidden[start : start + self.rows].float()
-            block = part.new_zeros(self.rows, part.shape[1])
+            block = part.new_zeros(-(-part.shape[0] // MIN_ROWS) * MIN_ROWS, part.shape[1])
             block[: part.shape[0]] = part
             logits = self._multiply(block)
             if self._softcap is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_tasks.checkpoint import read_headers
+from eval_tasks.engine.head import rows_at_once
 from eval_tasks.engine.linears import is_widened
 from eval_tasks.engine.room import Room, room_of
 from eval_tasks.engine.runtime import TILE
@@ -251,7 +252,7 @@ def _activations(model: Model, config: EngineConfig, tuning: EngineTuning, workl
     attention = 3 * rows * (model.query_width + 2 * model.cached_width) + 4 * tiled * model.query_width
     scores = 2 * model.n_heads * TILE * keys
     masks = keys * keys if model.window is not None else keys * TILE
-    head = 3 * config.head_rows * model.n_tokens + 2 * rows * model.hidden
+    head = 3 * rows_at_once(model.n_tokens) * model.n_tokens + 2 * rows * model.hidden
     return _FLOAT32 * (stream + max(mlp, attention + scores) + masks + head)
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 TILE = 32
 EXACT_THREADS = (1, 2)
-_MAX_HEAD_ROWS = 1024
 _DENORMAL = 1e-40
 _EXACT_VALUES = {
     "NVIDIA_TF32_OVERRIDE": "0",
@@ -57,8 +56,6 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
         )
     if not config.deterministic:
         raise UserError("deterministic is false; this engine has no other mode")
-    if config.head_rows % 4 or not 4 <= config.head_rows <= _MAX_HEAD_ROWS:
-        raise UserError(f"head_rows is {config.head_rows}; give a multiple of 4 from 4 to {_MAX_HEAD_ROWS}")
     if config.device == "cpu" and config.dtype == "float16":
         raise UserError("dtype float16 needs device cuda; on cpu use float32 or bfloat16")
     for name, value, least in (

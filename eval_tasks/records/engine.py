@@ -17,7 +17,7 @@ class EngineConfig:
     `attention`: ``tile`` is the engine, ``reference`` transformers' own forward, one sequence at a time: slow, for
     architectures that were not verified. `tile`: positions per attention product. `batch_size`: items per planned
     batch (unit of work, not of shape). `threads`: intra-op threads. `max_context`: tokens, None for the model's own
-    limit. `head_rows`: rows of the fixed GEMM of the output head.
+    limit.
     """
 
     device: Literal["cpu", "cuda"] = "cpu"
@@ -25,7 +25,6 @@ class EngineConfig:
     accumulation: Literal["float32"] = "float32"
     attention: Literal["tile", "reference"] = "tile"
     tile: int = 32
-    head_rows: int = 32
     batch_size: int = 32
     threads: int = 1
     tensor_parallel: int = 1

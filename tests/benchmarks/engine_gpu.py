@@ -109,7 +109,7 @@ def _engine(model: Any, items: list[list[int]]) -> tuple[dict[str, float], int, 
 
     base, output = model.base_model, model.get_output_embeddings()
     n_weights = sum(p.numel() for name, p in base.named_parameters() if "embed" not in name)
-    head = Head(output.weight, None, ITEMS)
+    head = Head(output.weight, None)
     body = Body(base, base.config, widths=pin_linears(base))
     pin_norms(base)
     caches = [body.key_values(room_for(PROMPT_TOKENS + 4 * STEPS)) for _ in items]

@@ -18,7 +18,7 @@ def _head(softcap: float | None = None, **bias: float):
     offsets = torch.zeros(TOKENS)
     for token, value in bias.items():
         offsets[int(token[1:])] = value
-    return weight, Head(weight, offsets, 8, softcap)
+    return weight, Head(weight, offsets, softcap, most_rows=8)
 
 
 def _rows(n: int):

@@ -23,7 +23,6 @@ from eval_tasks.records import EngineConfig, EngineTuning
         ({"tile": 64}, "tile is 64"),
         ({"tensor_parallel": 2}, "tensor_parallel is 2"),
         ({"deterministic": False}, "deterministic is false"),
-        ({"head_rows": 2}, "head_rows is 2"),
         ({"dtype": "float16"}, "float16 needs device cuda"),
     ],
 )
