@@ -17,10 +17,10 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-latency bench-engine clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-latency bench-engine bench-engine-gpu clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 install: $(INSTALLED)  ## Make .venv with the exact packages of the two locks
 
@@ -94,6 +94,9 @@ bench-latency: install  ## From landing to first pod running: median seconds, an
 
 bench-engine: install parity-env  ## Speed of the engine beside lm-eval's, one JSON line per figure (ARGS="--only choice")
 	$(PY) -m tests.benchmarks.engine $(ARGS)
+
+bench-engine-gpu: install  ## Speed of the engine on a GPU, and what invariance costs (ARGS="--size 8b")
+	$(PY) -m tests.benchmarks.engine_gpu $(ARGS)
 
 clean: down  ## Remove what demo, real and up have made (not .venv)
 	rm -rf .demo .real "$(HOME_DIR)"
