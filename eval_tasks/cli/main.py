@@ -49,6 +49,7 @@ _MODULES = {
     "publish": "steps",
     "evaluate": "steps",
     "compare": "comparing",
+    "power": "planning",
     "runs": "archive",
     "landings": "archive",
     "alerts": "archive",
