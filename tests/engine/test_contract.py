@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -12,21 +13,40 @@ from eval_tasks.engine.verification import identities
 from eval_tasks.records import EngineTuning, Request, Response
 from tests.engine.conftest import FAMILIES
 
-VARIANTS = [(family, "float32", {}) for family in FAMILIES]
-VARIANTS += [(family, "bfloat16", {}) for family in ("gemma2", "gpt2", "llama", "qwen3_moe")]
-VARIANTS += [("mistral", "float32", {"sliding_window": window}) for window in (5, 32, 70)]
-VARIANTS += [("qwen2", "float32", {"sliding_window": 33, "use_sliding_window": True, "max_window_layers": 1})]
+# On these every other sentinel is asked; on the others some here, and all in the full tests.
+CORE = ("gemma2", "gpt2", "llama", "qwen3_moe")
+OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+    *((family, "float32", {}) for family in FAMILIES if family not in CORE),
+    *((family, "bfloat16", {}) for family in ("gemma2", "gpt2")),
+    ("mistral", "float32", {"sliding_window": 5}),
+]
+MORE: list[tuple[str, str, dict[str, Any]]] = [
+    *((family, "bfloat16", {}) for family in ("llama", "qwen3_moe")),
+    *(("mistral", "float32", {"sliding_window": window}) for window in (32, 70)),
+    ("qwen2", "float32", {"sliding_window": 33, "use_sliding_window": True, "max_window_layers": 1}),
+]
+VARIANTS = [
+    *((family, "float32", {}, 2) for family in CORE),
+    *((*variant, 7) for variant in OTHERS),
+    *(pytest.param((*variant, 1), marks=pytest.mark.full) for variant in (*OTHERS, *MORE)),
+]
 
 
 @pytest.fixture(scope="module", params=VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
-def engine(load, request: pytest.FixtureRequest) -> Engine:
-    family, dtype, changes = request.param
+def variant(request: pytest.FixtureRequest) -> tuple[str, str, dict[str, Any], int]:
+    """Family, dtype, changes of its configuration, and every how many sentinels one is asked."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def engine(load, variant) -> Engine:
+    family, dtype, changes, _ = variant
     return load(family, dtype, **changes)
 
 
 @pytest.fixture(scope="module")
-def requests(engine: Engine) -> list[Request]:
-    return sentinel_requests(engine.tokenizer.vocab_size, engine.context)[::2]
+def requests(engine: Engine, variant) -> list[Request]:
+    return sentinel_requests(engine.tokenizer.vocab_size, engine.context)[:: variant[-1]]
 
 
 @pytest.fixture(scope="module")
