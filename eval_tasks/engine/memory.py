@@ -212,8 +212,12 @@ def need_of(model: Model, config: EngineConfig, tuning: EngineTuning, workload: 
     sequence = _tiles(workload.sequence_tokens) * TILE * model.position_bytes
     prompt = _tiles(workload.prompt_tokens) * TILE * model.position_bytes
     path = prompt if workload.generates else sequence
-    # A cache that grows lives twice for a moment.
-    caches = (tuning.decode_rows + 1) * sequence if workload.generates else 0
+    caches = 0
+    if workload.generates:
+        # A cache that grows lives twice for a moment, and that of a prompt waits while its samples find no free row.
+        caches = (tuning.decode_rows + 1) * sequence + prompt
+        if config.device == "cuda":
+            caches += tuning.graph_mb * _MEBIBYTE
     prefixes = path
     if config.prefix == "shared":
         prefixes += max(path, tuning.prefix_cache_mb * _MEBIBYTE)

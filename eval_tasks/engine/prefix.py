@@ -107,12 +107,17 @@ class PrefixPaths:
             wider = self._body.key_values(self._room)
             wider[:, :, :, :known] = best.cache
             best.cache = wider
+            self._make_room(0)
         return best
 
     def _new(self) -> Path:
-        n_bytes = self._room * self._body.position_bytes
-        while self._paths and self.n_bytes + n_bytes > self._max_bytes:
-            self._paths.pop(0)
+        self._make_room(self._room * self._body.position_bytes)
         path = Path(self._body.key_values(self._room))
         self._paths.append(path)
         return path
+
+    def _make_room(self, n_bytes: int) -> None:
+        """Drop the least recently used paths until `n_bytes` more fit; never the one in use, which comes last."""
+        in_use = 0 if n_bytes else 1
+        while len(self._paths) > in_use and self.n_bytes + n_bytes > self._max_bytes:
+            self._paths.pop(0)

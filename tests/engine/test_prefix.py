@@ -94,6 +94,18 @@ def test_paths_stay_within_their_bound_between_calls(load, ask) -> None:
     assert engine.paths.n_reused_tokens > 4 * 130
 
 
+def test_a_path_that_grows_takes_the_room_of_the_others(paths: PrefixPaths) -> None:
+    short = [tuple([n] * 40) for n in (3, 4, 5)]
+    for ids in short:
+        paths.order([ids])
+        paths.enter(ids, 39)
+    paths._max_bytes = paths.n_bytes + 1
+    long = (*short[2], *[9] * 300)
+    paths.order([long])
+    assert paths.enter(long, 339)[1] == 40
+    assert [path.ids for path in paths._paths] == [long]
+
+
 def test_without_room_nothing_is_kept(load, ask) -> None:
     engine = load("llama").with_prefix("shared").tuned(EngineTuning(prefix_cache_mb=0))
     questions = _questions(ask, 3)
