@@ -35,7 +35,7 @@ _EXIT_CODES: tuple[tuple[type[EvalError], int], ...] = (
 _MODULES = {
     "migrate": "places",
     "config": "places",
-    "benchmarks": "instruments",
+    "benchmarks": "benchmarks",
     "suites": "instruments",
     "rules": "instruments",
     "gate": "steps",

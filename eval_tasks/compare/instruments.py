@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from eval_tasks.compare.runs import compatibility
 from eval_tasks.digests import digest_value
 from eval_tasks.records import BenchmarkVersion, Item, to_json
 from eval_tasks.records.comparison import Compatibility
+from eval_tasks.registry.yaml_file import dump_yaml
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -98,20 +97,6 @@ def _template(version: Mapping[str, Any]) -> dict[str, Any]:
 def _lines(left: Any, right: Any, a: BenchmarkVersion, b: BenchmarkVersion) -> list[str]:
     if left == right:
         return []
-    before, after = (_readable(value).splitlines() for value in (left, right))
+    before, after = (dump_yaml(value).splitlines() for value in (left, right))
     name_a, name_b = (f"{version.name}@{version.version}" for version in (a, b))
     return list(difflib.unified_diff(before, after, name_a, name_b, n=1, lineterm=""))
-
-
-class _Blocks(yaml.SafeDumper):
-    """Long text as blocks, line by line, so that a difference shows the line."""
-
-
-_Blocks.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
-)
-
-
-def _readable(value: Any) -> str:
-    return yaml.dump(value, Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=10_000)

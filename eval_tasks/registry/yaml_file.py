@@ -43,6 +43,24 @@ def load_yaml(path: Path, model: type[S]) -> S:
         raise UserError(explain_validation(str(path), error, model)) from error
 
 
+def dump_yaml(value: Any) -> str:
+    """As YAML for people: fields in their order, text of several lines as a block."""
+    return yaml.dump(value, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+class _BlockDumper(yaml.SafeDumper):
+    """SafeDumper that shows line breaks as line breaks, and repeats a value where it stands twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+_BlockDumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """SafeLoader that refuses a mapping with the same key twice."""
 

@@ -1,4 +1,4 @@
-"""benchmarks new and diff: from nothing to a registered version, and what its successor changes."""
+"""benchmarks new, diff, check and import: from nothing to a registered version, and what its successor changes."""
 
 from __future__ import annotations
 
@@ -53,3 +53,25 @@ def test_the_data_is_checked_on_request(run: Run, run_json: RunJson, tmp_path: P
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     findings = run_json("benchmarks", "check", "quiz@1", "--checkpoint", checkpoint)
     assert findings == []
+
+
+def test_tasks_of_lm_eval_are_imported(run: Run, run_json: RunJson, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    (tasks / "quiz.yaml").write_text(
+        "task: quiz\ndataset_path: org/quiz\ntest_split: test\noutput_type: multiple_choice\n"
+        'doc_to_text: "{{q}}"\ndoc_to_choice: [a, b]\ndoc_to_target: label\n'
+    )
+    (tasks / "code.yaml").write_text("task: code\nprocess_docs: !function utils.docs\n")
+    out = tmp_path / "out"
+    told = run("benchmarks", "import-lm-eval", tasks, "--out", out, "--revision", "org/quiz=" + "ab" * 20)
+    assert "1 of 2 tasks became benchmarks" in told
+    assert "refused code: process_docs: needs the Python function utils.docs" in told
+    assert "ab" * 20 in (out / "quiz.yaml").read_text("utf-8")
+    found = run_json("benchmarks", "import-lm-eval", tasks, "--dry-run")
+    assert (found["converted"][0]["name"], found["unpinned"]) == ("quiz", ["org/quiz"])
+    run("benchmarks", "import-lm-eval", tasks / "code.yaml", "--dry-run", code=1)
+    assert "--dry-run" in run("benchmarks", "import-lm-eval", tasks, code=2)
+    assert "never a branch" in run(
+        "benchmarks", "import-lm-eval", tasks, "--dry-run", "--revision", "org/quiz=main", code=2
+    )
