@@ -49,6 +49,7 @@ _MODULES = {
     "publish": "steps",
     "evaluate": "steps",
     "compare": "comparing",
+    "diagnose": "diagnosing",
     "power": "planning",
     "runs": "archive",
     "landings": "archive",

@@ -40,7 +40,7 @@ def compare_files(a: Path, b: Path, rule: DecisionRule | None = None, alpha: flo
 
     Raises UserError naming file and line for what cannot be read, NotComparableError when no item is in both files.
     """
-    tables = {path: _read(path) for path in dict.fromkeys((a, b))}
+    tables = {path: read_scores(path) for path in dict.fromkeys((a, b))}
     names_a, names_b = (sorted(set(tables[p]["benchmark"].to_pylist())) for p in (a, b))
     shared = [name for name in names_a if name in names_b]
     if not shared:
@@ -68,8 +68,8 @@ def compare_files(a: Path, b: Path, rule: DecisionRule | None = None, alpha: flo
     return compare_scores(arms, sides, rule=rule, alpha=alpha)
 
 
-def _read(path: Path) -> pa.Table:
-    """The file as a table of benchmark, item_id, value, weight, status, cluster."""
+def read_scores(path: Path) -> pa.Table:
+    """The file as a table of benchmark, item_id, value, weight, status, cluster, category."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -90,6 +90,7 @@ def _read(path: Path) -> pa.Table:
             "weight": pa.array([1.0] * len(rows), pa.float64()),
             "status": pa.array(["missing" if r["score"] is None else "ok" for r in rows], pa.string()),
             "cluster": pa.array([r["cluster"] for r in rows], pa.string()),
+            "category": pa.array([r["category"] for r in rows], pa.string()),
         }
     )
 
@@ -112,17 +113,18 @@ def _row(path: Path, number: int, line: str) -> dict[str, Any]:
         raise UserError(
             f"{where}: score {score!r} of item {row['item_id']!r}; expected a finite number, or null if lost"
         )
-    for name in ("item_id", "benchmark", "cluster"):
+    for name in ("item_id", "benchmark", "cluster", "category"):
         if isinstance(row.get(name), dict | list | float | bool):
             raise UserError(f"{where}: {name} {row[name]!r}; expected text")
     if row["item_id"] is None:
         raise UserError(f"{where}: item_id is null; expected text")
-    cluster = row.get("cluster")
+    cluster, category = row.get("cluster"), row.get("category")
     return {
         "item_id": str(row["item_id"]),
         "score": None if score is None else float(score),
         "benchmark": str(row.get("benchmark") or "scores"),
         "cluster": None if cluster is None else str(cluster),
+        "category": None if category is None else str(category),
     }
 
 

@@ -30,7 +30,7 @@ def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = No
     were scored by different graders; UserError for a rule that does not fit.
     """
     a, b = store.catalog.run(run_a), store.catalog.run(run_b)
-    benchmarks_a, benchmarks_b = _benchmarks(store, a), _benchmarks(store, b)
+    benchmarks_a, benchmarks_b = benchmarks_of(store, a), benchmarks_of(store, b)
     shared = [name for name in benchmarks_a if name in benchmarks_b]
     if not shared:
         raise NotComparableError(
@@ -83,7 +83,8 @@ def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibili
     return ("PARTIAL" if "items" in differ else "PAIRED"), ", ".join(words)
 
 
-def _benchmarks(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
+def benchmarks_of(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
+    """A run's benchmark versions by name."""
     versions = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
     return {version.name: version for version in versions}
 
@@ -97,7 +98,7 @@ def _arms(
 ) -> BenchmarkArms:
     (a, b), (in_a, in_b) = runs, versions
     metric = _metric(in_a, rule)
-    grader = _common_grader(store, a, b, in_a, in_b)
+    grader = common_grader(store, a, b, in_a, in_b)
     level, difference = compatibility(in_a, in_b)
     rows = [
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
@@ -143,7 +144,7 @@ def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
     return rule.metric
 
 
-def _common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:
+def common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:
     """The latest grader of A that also scored B: two arms are always scored by one grader version."""
     graders = [store.scores.graders(run.run_id, version.benchmark_id) for run, version in ((a, in_a), (b, in_b))]
     for run, found in zip((a, b), graders, strict=True):

@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from eval_tasks.records import GuardReport
-from eval_tasks.report import figures, sentences, tables
+from eval_tasks.report import figures, flips, sentences, tables
 from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
@@ -59,6 +59,7 @@ def report_html(view: ReportView) -> str:
         "tests": tables.tests(comparison) if comparison else None,
         "clean_tests": tables.clean_tests(comparison) if comparison else None,
         "variances": _pairs("variances", "Sources of variance", comparison.sources_of_variance if comparison else {}),
+        "diagnoses": flips.shown_diagnoses(view.diagnoses),
         "resolution": tables.resolution(view),
         "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),
         "excursions": _excursions(guard) if guard else (),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from eval_tasks.errors import UserError
 from eval_tasks.records import BenchmarkVersion, Comparison, Environment, GuardReport, Measurement, Run
+from eval_tasks.records.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,7 @@ class ReportView:
     `run` is the run reported on: arm A where there is a `comparison`, whose arm B is `baseline`. `measurements` are the
     run's, in the order to be shown; `baseline_measurements` those of the baseline. `shard_seconds` maps a shard to the
     seconds its pod computed. `notes` are sentences for the reader (what a step left out, say).
+    `diagnoses`: where the two runs disagree, by benchmark.
     """
 
     run: Run | None = None
@@ -28,6 +30,7 @@ class ReportView:
     baseline: Run | None = None
     baseline_measurements: tuple[Measurement, ...] = ()
     notes: tuple[str, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None:

@@ -1,0 +1,178 @@
+"""Two runs of the store, or two files of scores -> where they disagree: groups that lost, and items side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eval_tasks.compare.files import read_scores
+from eval_tasks.compare.flips import Flips, grouped
+from eval_tasks.compare.runs import benchmarks_of, common_grader, compatibility
+from eval_tasks.errors import NotComparableError, UserError, did_you_mean
+from eval_tasks.records import BenchmarkVersion, Response, Run
+from eval_tasks.records.diagnosis import Diagnosis, FlippedItem
+from eval_tasks.scoring import metric_of
+
+if TYPE_CHECKING:
+    from eval_tasks.store import Store
+
+SHOWN_ITEMS = 20
+
+_COLUMNS = ("item_id", "value", "status", "stratum", "cluster", "extracted")
+
+
+def diagnose(
+    store: Store, run_a: str, run_b: str, *, benchmark: str | None = None, n_items: int = SHOWN_ITEMS
+) -> list[Diagnosis]:
+    """A diagnosis per benchmark that both runs have, on its primary metric; at most `n_items` items of each shown.
+
+    Raises NotComparableError when the runs share no benchmark, UserError when `benchmark` is not among them.
+    """
+    a, b = store.catalog.run(run_a), store.catalog.run(run_b)
+    in_a, in_b = benchmarks_of(store, a), benchmarks_of(store, b)
+    shared = [name for name in in_a if name in in_b]
+    if not shared:
+        raise NotComparableError(
+            f"runs {a.run_id} and {b.run_id} share no benchmark: {sorted(in_a)} against {sorted(in_b)}"
+        )
+    if benchmark is not None and benchmark not in shared:
+        raise UserError(f"the runs do not share benchmark {benchmark!r}; {did_you_mean(benchmark, shared)}")
+    wanted = shared if benchmark is None else [benchmark]
+    return [_of_runs(store, (a, b), (in_a[name], in_b[name]), n_items) for name in wanted]
+
+
+def diagnose_files(a: Path, b: Path, *, benchmark: str | None = None, n_items: int = SHOWN_ITEMS) -> list[Diagnosis]:
+    """The same from two plain files, by their `category` and `cluster`; they hold no outputs to show."""
+    tables = read_scores(a), read_scores(b)
+    names = [set(pc.unique(t["benchmark"]).to_pylist()) for t in tables]
+    shared = sorted(names[0] & names[1])
+    if not shared:
+        raise NotComparableError(
+            f"{a} and {b} have no benchmark in common: {sorted(names[0])} against {sorted(names[1])}"
+        )
+    if benchmark is not None and benchmark not in shared:
+        raise UserError(f"the files do not share benchmark {benchmark!r}; {did_you_mean(benchmark, shared)}")
+    result = []
+    for name in shared if benchmark is None else [benchmark]:
+        left, right = (t.filter(pc.equal(t["benchmark"], name)) for t in tables)
+        about = Diagnosis(run_a=a.stem, run_b=b.stem, benchmark=name, metric="score")
+        groups = {by: _lookup(left, by) for by in ("category", "cluster")}
+        result.append(_diagnosis(about, left, right, groups, n_items)[0])
+    return result
+
+
+def _of_runs(
+    store: Store, runs: tuple[Run, Run], versions: tuple[BenchmarkVersion, BenchmarkVersion], n_items: int
+) -> Diagnosis:
+    (a, b), (in_a, in_b) = runs, versions
+    metric = in_a.primary_metric
+    about = Diagnosis(run_a=a.run_id, run_b=b.run_id, benchmark=in_a.name, metric=metric)
+    if not (metric_of(in_a, metric).binary and metric_of(in_b, metric).binary):
+        return replace(about, not_diagnosed=f"{metric} is not right or wrong, so that no item flips")
+    grader = common_grader(store, a, b, in_a, in_b)
+    left, right = (
+        store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
+        for run, version in ((a, in_a), (b, in_b))
+    )
+    groups = {by: _lookup(left, by) for by in ("stratum", "cluster")}
+    if in_a.category_key is not None:
+        items = store.blobs.get_items(in_a.items_blob)
+        groups = {"category": {i.item_id: i.metadata.get("category") for i in items}, **groups}
+    found, flips = _diagnosis(about, left, right, groups, n_items)
+    if flips is None:
+        if differs := compatibility(in_a, in_b)[1]:
+            return replace(about, not_diagnosed=f"{found.not_diagnosed}: {differs}")
+        return found
+    return _with_texts(store, found, runs, versions, (left, right))
+
+
+def _diagnosis(
+    about: Diagnosis, left: pa.Table, right: pa.Table, groups: Mapping[str, Mapping[str, Any]], n_items: int
+) -> tuple[Diagnosis, Flips | None]:
+    """Flips are items that both arms scored; the order of items is that of their ids."""
+    scored = [
+        {
+            item: value
+            for item, value, status in zip(*(t[c].to_pylist() for c in ("item_id", "value", "status")), strict=True)
+            if value is not None and status not in ("missing", "excluded")
+        }
+        for t in (left, right)
+    ]
+    ids = sorted(scored[0].keys() & scored[1].keys())
+    if not ids:
+        return replace(about, not_diagnosed="no item has a score in both runs"), None
+    a, b = (pa.array([side[i] for i in ids], pa.float64()).to_numpy() for side in scored)
+    if not ({*a.tolist(), *b.tolist()} <= {0.0, 1.0}):
+        return replace(about, not_diagnosed="the scores are not right or wrong, so that no item flips"), None
+    flips = Flips(item_ids=ids, a=a, b=b, names={by: [table.get(i) for i in ids] for by, table in groups.items()})
+    lost, gained = flips.indices(lost=True), flips.indices(lost=False)
+    ranked = [g for g in (grouped(flips, by) for by in groups) if g is not None]
+    rank = {g.group: k for k, g in enumerate(ranked[0].groups)} if ranked else {}
+    first = flips.names[ranked[0].by] if ranked else [None] * len(ids)
+
+    def shown(indices: list[int], most: int) -> list[int]:
+        """Items of the groups that lost most come first."""
+        return sorted(indices, key=lambda k: (rank.get(first[k] or "", len(rank)), ids[k]))[:most]
+
+    chosen = shown(lost, n_items)
+    chosen += shown(gained, n_items - len(chosen))
+    lost_set = set(lost)
+    items = tuple(
+        FlippedItem(item_id=ids[k], lost=k in lost_set, **{by: flips.names[by][k] for by in flips.names})
+        for k in chosen
+    )
+    found = replace(about, n_pairs=len(ids), lost=len(lost), gained=len(gained), by=tuple(ranked), items=items)
+    return found, flips
+
+
+def _lookup(table: pa.Table, column: str) -> dict[str, str | None]:
+    return dict(zip(table["item_id"].to_pylist(), table[column].to_pylist(), strict=True))
+
+
+def _with_texts(
+    store: Store,
+    found: Diagnosis,
+    runs: tuple[Run, Run],
+    versions: tuple[BenchmarkVersion, BenchmarkVersion],
+    scores: tuple[pa.Table, pa.Table],
+) -> Diagnosis:
+    """The shown items with gold answer, outputs and what was extracted: only their rows are read."""
+    ids = [item.item_id for item in found.items]
+    gold = {i.item_id: i for i in store.blobs.get_items(versions[0].items_blob, ids)} if ids else {}
+    outputs = [
+        {r.item_id: _output(r) for r in store.responses.rows(run.run_id, version.benchmark_id, ids)} if ids else {}
+        for run, version in zip(runs, versions, strict=True)
+    ]
+    extracted = [_lookup(t, "extracted") for t in scores]
+    return replace(
+        found,
+        items=tuple(
+            replace(
+                item,
+                prompt=_text(dict(gold[item.item_id].fields)) if item.item_id in gold else None,
+                gold=_text(gold[item.item_id].target) if item.item_id in gold else None,
+                output_a=outputs[0].get(item.item_id),
+                output_b=outputs[1].get(item.item_id),
+                extracted_a=extracted[0].get(item.item_id),
+                extracted_b=extracted[1].get(item.item_id),
+            )
+            for item in found.items
+        ),
+    )
+
+
+def _output(row: Response) -> str:
+    """The text, or for log-probabilities their sums in the order of the choices."""
+    if row.logprobs:
+        return "log-probabilities " + ", ".join(f"{value:.3f}" for value in row.logprobs)
+    return row.output
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
