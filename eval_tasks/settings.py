@@ -102,6 +102,7 @@ class EnvironmentSpec(_Section):
     """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
 
     `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
+    `tensor_parallel`: how many local processes share a model's layers.
     """
 
     name: str
@@ -116,6 +117,7 @@ class EnvironmentSpec(_Section):
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     attention: Literal["tile", "reference"] = "tile"
+    tensor_parallel: int = Field(default=1, ge=1)
     live: bool = True
 
     def engine_config(self, dtype: str | None = None) -> EngineConfig:
@@ -124,6 +126,7 @@ class EnvironmentSpec(_Section):
             device=self.device,
             dtype=dtype or self.dtype,  # type: ignore[arg-type]
             attention=self.attention,
+            tensor_parallel=self.tensor_parallel,
             prefix="none" if self.attention == "reference" else "shared",
         )
 

@@ -185,3 +185,9 @@ def test_an_environment_may_ask_for_the_reference_path() -> None:
     assert (slow.engine_config("bfloat16").attention, slow.engine_config("bfloat16").prefix) == ("reference", "none")
     assert slow.engine_config("bfloat16").dtype == "bfloat16"
     assert slow.engine_config().engine_digest != fast.engine_digest
+
+
+def test_an_environment_may_ask_for_two_ranks() -> None:
+    from eval_tasks.settings import EnvironmentSpec
+
+    assert EnvironmentSpec(name="two", tensor_parallel=2).engine_config().tensor_parallel == 2

@@ -58,6 +58,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "sliding_window_unsupported": _engine("a sliding window is no number of positions"),
         "rope_unsupported": _engine("positions depend on the length of what is in the batch"),
         "quantized_unsupported": _engine("the weights are quantized"),
+        "tensor_parallel_unsupported": _engine("its layers cannot be shared by so many ranks"),
         "unreadable_weights": _engine("the weights cannot be loaded into the model of config.json"),
         "shape_mismatch": _engine("a weight has another shape than config.json says"),
         "missing_weights": _engine("some weights are not in the files and would be random"),

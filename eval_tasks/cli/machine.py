@@ -25,7 +25,7 @@ _NOT_PROMISED = (
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--device, --dtype, --threads, --attention: what of an engine's configuration a machine can do or not."""
+    """Options for what of an engine's configuration a machine can do or not."""
     options = (
         click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True),
         click.option(
@@ -39,6 +39,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="reference: transformers' own forward, slow, for any architecture.",
         ),
+        click.option("--tensor-parallel", type=int, default=1, show_default=True, help="Processes that share a model."),
     )
     for option in reversed(options):
         command = option(command)
@@ -48,11 +49,11 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("environment")
 @engine_options
 @json_option
-def environment_command(device: Any, dtype: Any, threads: int, attention: Any, as_json: bool) -> None:
+def environment_command(as_json: bool, **engine: Any) -> None:
     """Print this machine's environment, component by component, and its fingerprint."""
     from eval_tasks.environment import describe_environment
 
-    environment = describe_environment(EngineConfig(device=device, dtype=dtype, threads=threads, attention=attention))
+    environment = describe_environment(EngineConfig(**engine))
     if as_json:
         print_json({"env_fingerprint": environment.env_fingerprint, "components": dict(environment.components)})
         return
@@ -65,9 +66,7 @@ def environment_command(device: Any, dtype: Any, threads: int, attention: Any, a
 @engine_options
 @click.option("-q", "--quiet", is_flag=True, help="Print one line.")
 @json_option
-def verify_engine_command(
-    checkpoint: Path, device: Any, dtype: Any, threads: int, attention: Any, quiet: bool, as_json: bool
-) -> int:
+def verify_engine_command(checkpoint: Path, quiet: bool, as_json: bool, **engine: Any) -> int:
     """Run about 200 items of all shapes through the engine in every way that must not matter.
 
     Exits with 1 when a promise does not hold on this machine for CHECKPOINT.
@@ -75,14 +74,14 @@ def verify_engine_command(
     from eval_tasks.engine import verify_engine
     from eval_tasks.environment import describe_environment
 
-    config = EngineConfig(device=device, dtype=dtype, threads=threads, attention=attention)
+    config = EngineConfig(**engine)
     began = time.monotonic()
     if as_json or quiet or not sys.stderr.isatty():
         checks = verify_engine(checkpoint, config)
     else:
         with progress_bar("verify-engine") as progress:
             checks = verify_engine(checkpoint, config, progress)
-    if attention == "reference":
+    if config.attention == "reference":
         click.echo(_NOT_PROMISED, err=True)
     seconds = time.monotonic() - began
     held = all(check.passed for check in checks)

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.engine import cuda
@@ -26,6 +26,7 @@ from eval_tasks.engine.loading import load_model, own_weights
 from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted, give_back
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
+from eval_tasks.engine.tensor_parallel import Total, check_shares, share_of
 from eval_tasks.engine.validity import problem_of
 from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
@@ -144,6 +145,7 @@ def load_engine(
     context = min(positions, config.max_context or positions)
     is_reference = config.attention == "reference"
     (check_reference_architecture if is_reference else check_architecture)(declared)
+    check_shares(folder, config.tensor_parallel)
     tokenizer = load_tokenizer(folder)
     device = prepare_torch(config)
     tuning = fitted(folder, config, tuning, workload)
@@ -153,22 +155,36 @@ def load_engine(
 
         plain = load_plain_model(folder, config, device, tokenizer.vocab_size)
         return ReferenceEngine(config=config, tuning=tuning, tokenizer=tokenizer, model=plain, context=context)
-    model = load_model(folder, config.dtype, device, tokenizer.vocab_size)
+    engine: Engine
+    if config.tensor_parallel > 1:
+        from eval_tasks.engine.ranks import load_parallel
+
+        engine = load_parallel(folder, config, tuning, tokenizer, context)
+    else:
+        body, head = assemble(load_model(folder, config.dtype, device, tokenizer.vocab_size), config)
+        engine = Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
+    _log.info("%s was loaded in %.1f s", folder.name, time.perf_counter() - began)
+    return engine
+
+
+def assemble(model: Any, config: EngineConfig, *, rank: int = 0, total: Total | None = None) -> tuple[Body, Head]:
+    """What the engine computes with, in place of a loaded model, which is used up; of `total`'s ranks, one's share."""
     output = model.get_output_embeddings()
     softcap = getattr(model.config, "final_logit_softcapping", None)
     head = Head(output.weight, output.bias, softcap)
     base = model.base_model
     # What the head has of its own is kept by `head` alone; a tied one is the embedding, which `base` keeps.
     del model, output
-    body = Body(base, base.config, widths=[*pin_linears(base), *pin_experts(base)])
-    if cuda.uses_kernels(device):
+    share = None if total is None else share_of(base, rank, config.tensor_parallel, total)
+    widths = [*pin_linears(base, share), *pin_experts(base)]
+    body = Body(base, base.config, widths=widths, degree=config.tensor_parallel)
+    if cuda.uses_kernels(body.device):
         from eval_tasks.engine.cuda.rows import pin_norms
 
         pin_norms(base)
     own_weights(base)
     give_back()
-    _log.info("%s was loaded in %.1f s", folder.name, time.perf_counter() - began)
-    return Engine(config=config, tuning=tuning, tokenizer=tokenizer, body=body, head=head, context=context)
+    return body, head
 
 
 def _invalid(request: Request, reason: str) -> Response:

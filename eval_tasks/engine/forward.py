@@ -49,9 +49,11 @@ def room_for(n_tokens: int) -> int:
 
 
 class Body:
-    """A model without its output head. `widths`: the sizes of its activations' last dimension."""
+    """A model without its output head. `widths`: the sizes of its activations' last dimension. `degree`: how many ranks
+    share its heads.
+    """
 
-    def __init__(self, base: Any, config: Any, *, widths: Sequence[int]) -> None:
+    def __init__(self, base: Any, config: Any, *, widths: Sequence[int], degree: int = 1) -> None:
         import torch
 
         parameter = next(p for p in base.parameters() if p.numel())
@@ -61,7 +63,7 @@ class Body:
         self.cache_dtype: torch.dtype = parameter.dtype if self._uses_kernels else torch.float32
         self._base = base
         self._n_layers = int(config.num_hidden_layers)
-        self._n_groups = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        self._n_groups = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads) // degree
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._head_width = int(width)
         # With an odd width the halves of two threads would end within a run of elements.

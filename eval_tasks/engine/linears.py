@@ -101,17 +101,18 @@ def multiply_by(weight: torch.Tensor, bias: torch.Tensor | None, *, wide: bool =
     return Product(weight, bias)
 
 
-def pin_linears(base: torch.nn.Module) -> list[int]:
+def pin_linears(base: torch.nn.Module, share: Callable[[Any], Multiply] | None = None) -> list[int]:
     """Replace the forward of every Linear and Conv1D below `base`; the widths (in and out features) that occur.
 
     Their original weights are dropped: the packed copy is the only one. A gated feed-forward on CPU becomes three
-    products with its activation and its gate inside them. On a GPU products are `cuda.products`.
+    products with its activation and its gate inside them. On a GPU products are `cuda.products`. `share`: what makes a
+    layer's product where the layer is one rank's share.
     """
     widths: set[int] = set()
     for module, weight in _linear_modules(base):
         widths.update(weight.shape)
         bias = None if module.bias is None else module.bias.detach()
-        object.__setattr__(module, "forward", multiply_by(weight, bias))
+        object.__setattr__(module, "forward", share(module) if share else multiply_by(weight, bias))
         module.weight = nothing(weight)
     for module in base.modules():
         _fuse(module)

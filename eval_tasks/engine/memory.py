@@ -124,6 +124,10 @@ def fitted(
         return tuning  # an architecture without such sizes, of which nothing is known here
     room = room or room_of
     there = room(config.device)
+    if config.tensor_parallel > 1:
+        # Each rank has an embedding and a head of its own, and may read all weights: a whole model is the upper bound.
+        n_bytes, source = there.n_bytes // config.tensor_parallel, f"{there.source}, for each of the ranks"
+        there = Room(n_bytes=n_bytes, source=source)
     need = need_of(model, config, tuning, workload)
     if config.device != "cpu":
         _check_host(folder, model, room("cpu"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TILE = 32
 EXACT_THREADS = (1, 2)
+EXACT_DEGREES = (1, 2)
 _DENORMAL = 1e-40
 _EXACT_VALUES = {
     "NVIDIA_TF32_OVERRIDE": "0",
@@ -49,11 +50,7 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
         raise UserError(
             f"prefix is {config.prefix!r}; attention 'reference' reads every sequence whole: set it to 'none'"
         )
-    if config.tensor_parallel != 1:
-        raise UserError(
-            f"tensor_parallel is {config.tensor_parallel}; only 1 is supported: transformers' plan wraps the very "
-            "forwards that this engine replaces; evaluate on a device that holds the model"
-        )
+    _check_ranks(config)
     if not config.deterministic:
         raise UserError("deterministic is false; this engine has no other mode")
     if config.device == "cpu" and config.dtype == "float16":
@@ -66,6 +63,18 @@ def check_config(config: EngineConfig, tuning: EngineTuning) -> None:
     ):
         if value < least:
             raise UserError(f"{name} is {value}; give {least} or more")
+
+
+def _check_ranks(config: EngineConfig) -> None:
+    """Raise UserError for a tensor-parallel degree with which nothing was shown."""
+    degree = config.tensor_parallel
+    if degree not in EXACT_DEGREES:
+        raise UserError(f"tensor_parallel is {degree}; 1 and 2 were verified")
+    if degree > 1 and (config.device != "cpu" or config.attention != "tile"):
+        raise UserError(
+            f"tensor_parallel is {degree} with device {config.device!r} and attention {config.attention!r}; "
+            "ranks were verified on 'cpu' with 'tile' only"
+        )
 
 
 def check_variables() -> None:
