@@ -1,0 +1,95 @@
+"""What is promised, by simulation: coverage, false claims where nothing is there, power. Tolerances by repetitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from eval_tasks.stats.influence import standard_error
+from eval_tasks.stats.intervals import t_interval
+from eval_tasks.stats.multiplicity import benjamini_hochberg
+from eval_tasks.stats.paired import Table, mcnemar_mid_p, newcombe10, paired_binary, paired_continuous
+from eval_tasks.stats.power import paired_mde
+from eval_tasks.stats.recipes import flip_variance, moderated, recipe_estimate
+
+
+def tolerance(rate: float, repetitions: int) -> float:
+    """3.5 standard errors of a share: of 1,000 honest tests one fails."""
+    return 3.5 * math.sqrt(rate * (1 - rate) / repetitions)
+
+
+def tables(rng: np.random.Generator, n: int, psi: float, delta: float, repetitions: int) -> list[Table]:
+    shares = [0.6, (psi + delta) / 2, (psi - delta) / 2, 0.4 - psi]
+    return [Table(both=a, b=b, c=c, neither=d) for a, b, c, d in rng.multinomial(n, shares, repetitions).tolist()]
+
+
+@pytest.mark.parametrize(("n", "psi", "delta"), [(100, 0.1, 0.0), (500, 0.05, 0.02), (2_000, 0.08, 0.01)])
+def test_newcombes_interval_covers(n, psi, delta):
+    rng, repetitions = np.random.default_rng(1), 2_000
+    found = [newcombe10(t) for t in tables(rng, n, psi, delta, repetitions)]
+    covered = np.mean([low <= delta <= high for low, high in found])
+    assert covered >= 0.95 - tolerance(0.95, repetitions)
+
+
+def test_mid_p_calls_nothing_at_about_its_level_when_nothing_is_there():
+    rng, repetitions = np.random.default_rng(2), 4_000
+    called = [mcnemar_mid_p(t.b, t.c) <= 0.05 for t in tables(rng, 1_319, 0.08, 0.0, repetitions)]
+    assert np.mean(called) == pytest.approx(0.05, abs=0.007 + tolerance(0.05, repetitions))
+
+
+def test_mid_p_finds_the_stated_difference_four_times_in_five():
+    rng, repetitions = np.random.default_rng(3), 4_000
+    delta = paired_mde(1_319, 0.08)
+    called = [mcnemar_mid_p(t.b, t.c) <= 0.05 for t in tables(rng, 1_319, 0.08, delta, repetitions)]
+    assert np.mean(called) == pytest.approx(0.8, abs=0.01 + tolerance(0.8, repetitions))
+
+
+def test_cr2_covers_with_few_unequal_clusters_where_cr1_does_not():
+    rng, repetitions = np.random.default_rng(4), 2_000
+    clusters = np.repeat(np.arange(8), [60, 25, 12, 6, 4, 3, 2, 2])
+    cr2, cr1 = 0, 0
+    for _ in range(repetitions):
+        found = paired_continuous(rng.normal(size=len(clusters)), np.zeros(len(clusters)), clusters)
+        low, high = found.interval()
+        cr2 += low <= 0 <= high
+        se, n_clusters = standard_error(found.influences, clusters)
+        low, high = t_interval(found.delta, se, n_clusters - 1)
+        cr1 += low <= 0 <= high
+    assert cr2 / repetitions >= 0.95 - tolerance(0.95, repetitions)
+    assert cr1 / repetitions < 0.95 - tolerance(0.95, repetitions)
+
+
+def test_clustered_pairs_of_one_template_are_not_called_more_often_than_stated():
+    """60 clusters of 10 items that flip together; ignoring them calls more than twice as often."""
+    rng, repetitions = np.random.default_rng(5), 1_000
+    clusters = np.repeat(np.arange(60), 10)
+    by_cluster, by_item = 0, 0
+    for _ in range(repetitions):
+        pull = rng.normal(0, 0.12, 60)[clusters]
+        draw = rng.random(600)
+        a, b = (draw < 0.1 + pull).astype(float), (draw > 0.9 + pull).astype(float)
+        found = paired_binary(a, b, clusters)
+        by_cluster += found.p <= 0.05
+        by_item += found.p_mid <= 0.05
+    assert by_cluster / repetitions <= 0.05 + tolerance(0.05, repetitions)
+    assert by_item / repetitions > 0.1
+
+
+def test_fifty_benchmarks_of_two_seeds_of_one_recipe_give_no_false_claim():
+    """Seeds differ by .6 points; 5 seeds in the study. The naive reading finds movers in every family."""
+    rng, families, m, n, psi, k = np.random.default_rng(6), 400, 50, 2_000, 0.06, 5
+    total, flips = 0.006**2, flip_variance(psi, n)
+    se_pair = math.sqrt(psi / n)
+    naive_movers, naive_claims, claims = 0, 0, 0
+    for _ in range(families):
+        seeds = moderated(total * rng.chisquare(k - 1, m) / (k - 1), [flips] * m, n_seeds=k)
+        deltas = rng.normal(0, math.sqrt(se_pair**2 + 2 * (total - flips)), m)
+        naive = np.array([math.erfc(abs(d) / se_pair / math.sqrt(2)) for d in deltas])
+        p = np.array([recipe_estimate(float(d), se_pair, s).p for d, s in zip(deltas, seeds, strict=True)])
+        naive_movers += int((naive <= 0.05).sum())
+        naive_claims += bool((benjamini_hochberg(naive) <= 0.05).any())
+        claims += bool((benjamini_hochberg(p) <= 0.05).any())
+    assert naive_movers / families > 8 and naive_claims / families > 0.5
+    assert claims / families <= 0.05 + tolerance(0.05, families)
