@@ -130,7 +130,7 @@ def _check_harness(plan: Plan) -> None:
 
 def _pin_environment(store: Store, plan: Plan) -> str:
     """Record this environment; the first shard to report decides the run's, and any other fails."""
-    environment = describe_environment(plan.request.engine)
+    environment = describe_environment(plan.request.engine_config)
     fingerprint = environment.env_fingerprint
     store.catalog.save_environment(environment)
     run = store.catalog.pin_environment(plan.run_id, fingerprint)
@@ -335,7 +335,7 @@ class _Worker:
 
             checkpoint = self._store.catalog.checkpoint(self._plan.request.checkpoint_id)
             folder = fetch(replace(checkpoint, uri=self._plan.checkpoint_uri), self._cache_dir)
-            engine = self._plan.request.engine
+            engine = self._plan.request.engine_config
             limit = max_context(read_config(folder))
             self._context = min(limit, engine.max_context or limit)
             self._tokenizer = load_tokenizer(folder)
@@ -364,6 +364,6 @@ class _Worker:
             shots = blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
             wanted = {i for batch in self._batches if batch.benchmark_id == benchmark_id for i in batch.item_ids}
             items = {item.item_id: item for item in blobs.get_items(benchmark.items_blob, wanted)}
-            builder = PromptBuilder(benchmark, shots, tokenizer, request.engine, context, request.seed)
+            builder = PromptBuilder(benchmark, shots, tokenizer, request.engine_config, context, request.seed)
             self._benchmarks[benchmark_id] = (builder, items)
         return self._benchmarks[benchmark_id]

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import click
 
 from eval_tasks.breakdown import By, breakdown
+from eval_tasks.cli.importing import import_command
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.records import Run, to_json
+from eval_tasks.records import ImportedRows, Run, to_json
 from eval_tasks.report.numbers import amount, interval
 from eval_tasks.report.sentences import score_name
 from eval_tasks.scoring import metric_of
@@ -20,7 +21,7 @@ from eval_tasks.store import Store
 
 @click.group("runs")
 def runs_group() -> None:
-    """List and show runs."""
+    """List, show and import runs."""
 
 
 @runs_group.command("list")
@@ -34,13 +35,17 @@ def runs_list(training_run: str | None, tier: str | None, limit: int, as_json: b
     if as_json:
         print_json([to_json(r) for r in runs])
         return
-    rows = [
-        (r.run_id[:12], r.training_run, r.step, r.tier, r.request.suite, r.status, r.created_at, r.environment)
-        for r in runs
-    ]
+    rows = [(r.run_id[:12], *_place(r), r.tier, r.request.suite, r.status, r.created_at, r.environment) for r in runs]
     print_table(
         "runs", ("run", "training run", "step", "tier", "suite", "status", "created (UTC)", "environment"), rows
     )
+
+
+def _place(run: Run) -> tuple[str, int | None]:
+    """Training run and step; an import without them goes by its name."""
+    if isinstance(run.request.engine, ImportedRows) and not run.training_run:
+        return run.request.engine.name, None
+    return run.training_run, run.step
 
 
 @runs_group.command("show")
@@ -57,6 +62,8 @@ def runs_show(run: str, as_json: bool) -> None:
     click.echo(
         f"run {found.run_id}: {found.training_run} step {found.step}, {found.tier}, {found.status} {found.reason}"
     )
+    if found.origin != "engine":
+        click.echo(f"its rows are {found.origin}: the engine's guarantees do not cover them")
     click.echo(f"request {found.request.request_digest}\nconfig  {found.config_digest}")
     rows = [
         (m.benchmark, score_name(m), score_text(m), m.n, m.n_attempted, m.contamination, m.quarantine_reason or None)
@@ -181,6 +188,8 @@ def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
     opened().catalog.acknowledge_alert(alert_id, by or getpass.getuser(), reason, now)
     click.echo(f"acknowledged {alert_id}")
 
+
+runs_group.add_command(import_command)
 
 COMMANDS = (
     runs_group,

@@ -13,7 +13,7 @@ from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
-from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, Run
+from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run
 from eval_tasks.records.comparison import Compatibility
 from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
@@ -51,7 +51,7 @@ def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = No
         label_b=_label(b),
         exploratory_reason=late,
         sources_of_variance=_sources(a, b),
-        notes=_environment_notes(a, b),
+        notes=(*_environment_notes(a, b), *_origin_notes(a, b)),
     )
     comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
     store.catalog.save_comparison(comparison)
@@ -99,7 +99,7 @@ def _arms(
     (a, b), (in_a, in_b) = runs, versions
     metric = _metric(in_a, rule)
     grader = common_grader(store, a, b, in_a, in_b)
-    level, difference = compatibility(in_a, in_b)
+    level, difference = _known_compatibility(runs, versions)
     rows = [
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
         for run, version in ((a, in_a), (b, in_b))
@@ -123,6 +123,20 @@ def _arms(
         why = difference or "the runs were planned on other items"
         return replace(arms, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
     return arms
+
+
+def _known_compatibility(
+    runs: tuple[Run, Run], versions: tuple[BenchmarkVersion, BenchmarkVersion]
+) -> tuple[Compatibility, str]:
+    """As the versions say, but never SCORE where rows were imported: nobody knows that they had the same prompts."""
+    level, difference = compatibility(*versions)
+    arms = [arm for arm, run in zip("AB", runs, strict=True) if run.origin == "imported"]
+    if not arms:
+        return level, difference
+    words = (
+        f"rows of {' and '.join(arms)} were imported: their prompts and settings are not known to be the benchmark's"
+    )
+    return ("PAIRED" if level == "SCORE" else level), f"{difference}, {words}" if difference else words
 
 
 def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str) -> MetricInfo:
@@ -194,7 +208,9 @@ def _moment(text: str) -> datetime:
 
 
 def _label(run: Run) -> str:
-    return f"{run.training_run} step {run.step}" if run.training_run else run.run_id[:12]
+    if run.training_run:
+        return f"{run.training_run} step {run.step}"
+    return run.request.engine.name if isinstance(run.request.engine, ImportedRows) else run.run_id[:12]
 
 
 def _sources(a: Run, b: Run) -> dict[str, str]:
@@ -210,6 +226,8 @@ def _sources(a: Run, b: Run) -> dict[str, str]:
             "not in this comparison: it says whether the checkpoints differ; whether the recipes do is not answerable "
             "without a seed study"
         )
+    if "imported" in (a.origin, b.origin):
+        sources["engine"] = "unknown: imported rows name no engine that can be rerun"
     if a.env_fingerprint is None or b.env_fingerprint is None:
         sources["environment"] = "unknown: a run has no fingerprint"
     elif a.env_fingerprint != b.env_fingerprint:
@@ -224,3 +242,17 @@ def _environment_notes(a: Run, b: Run) -> tuple[str, ...]:
     if a.env_fingerprint and b.env_fingerprint and a.env_fingerprint != b.env_fingerprint:
         return ("cross-environment: the runs ran on different environments, whose effect is not in the interval",)
     return ()
+
+
+def _origin_notes(a: Run, b: Run) -> tuple[str, ...]:
+    """What a reader must know where rows are not an engine's."""
+    origins = (a.origin, b.origin)
+    if "imported" not in origins:
+        return ()
+    if origins == ("imported", "imported"):
+        return ("imported: the rows of both runs were read from files; no engine's guarantees cover them",)
+    arm, other = ("A", "B") if a.origin == "imported" else ("B", "A")
+    return (
+        f"imported against {b.origin if arm == 'A' else a.origin}: the rows of {arm} were read from files and those of "
+        f"{other} were not, so the difference holds whatever differs between the two ways of asking",
+    )

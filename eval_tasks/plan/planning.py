@@ -140,8 +140,8 @@ def _cut(
         benchmark = store.catalog.benchmark_by_id(entry.benchmark_id)
         check_scorer(benchmark)
         shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
-        builder = PromptBuilder(benchmark, shots, tokenizer, request.engine, context)
-        more, remarks = _work(benchmark, _chosen(store, benchmark, entry), builder, request.engine.batch_size)
+        builder = PromptBuilder(benchmark, shots, tokenizer, request.engine_config, context)
+        more, remarks = _work(benchmark, _chosen(store, benchmark, entry), builder, request.engine_config.batch_size)
         work += more
         notes += remarks
     if not work:

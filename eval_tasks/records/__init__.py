@@ -14,7 +14,7 @@ from eval_tasks.records.benchmark import (
 from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
-from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment
+from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment, ImportedRows
 from eval_tasks.records.item import Item, Request, Response, Sample, Score
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
@@ -35,6 +35,7 @@ __all__ = [
     "Excursion",
     "FewShot",
     "GuardReport",
+    "ImportedRows",
     "Item",
     "Landing",
     "Measurement",

@@ -44,6 +44,23 @@ class EngineConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedRows:
+    """Stands where an engine's configuration would: the rows were read from files; what made them is not known.
+
+    `format`: what wrote the files. `files`: blake3 of each, sorted, so that the same files are the same run wherever
+    they lie. `name`, `model`, `training_run` and `step` are what the person who imported them said.
+    """
+
+    format: Literal["jsonl", "lm-eval", "inspect"]
+    files: tuple[str, ...]
+    name: str
+    model: str = ""
+    training_run: str = ""
+    step: int = 0
+    rows: Literal["imported"] = "imported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTuning:
     """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest.
 

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Tag
 
 from eval_tasks.digests import digest_value, short_id
+from eval_tasks.errors import UserError
 from eval_tasks.records.benchmark import Tier
 from eval_tasks.records.codec import to_json
-from eval_tasks.records.engine import EngineConfig, EngineTuning
+from eval_tasks.records.engine import EngineConfig, EngineTuning, ImportedRows
 
 RunStatus = Literal["planned", "running", "closed", "incomplete", "gone", "failed"]
+
+
+def _engine_kind(value: object) -> str:
+    imported = isinstance(value, ImportedRows) or (isinstance(value, dict) and "rows" in value)
+    return "ImportedRows" if imported else "EngineConfig"
+
+
+Engine = Annotated[
+    Annotated[EngineConfig, Tag("EngineConfig")] | Annotated[ImportedRows, Tag("ImportedRows")],
+    Discriminator(_engine_kind),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """All that decides a run's rows, but for the environment. `benchmark_ids` in suite order.
 
-    The suite's choice of items is in its `suite_id`.
+    The suite's choice of items is in its `suite_id`. A run that was imported has no checkpoint (an empty id), and in
+    place of an engine the files that its rows come from.
     """
 
     checkpoint_id: str
@@ -26,7 +41,7 @@ class RunRequest:
     suite_version: str
     suite_id: str
     benchmark_ids: tuple[str, ...]
-    engine: EngineConfig
+    engine: Engine
     harness_version: str
     graders: tuple[str, ...] = ()
     seed: int = 0
@@ -35,6 +50,13 @@ class RunRequest:
     def request_digest(self) -> str:
         """Digest of every field."""
         return digest_value(to_json(self))
+
+    @property
+    def engine_config(self) -> EngineConfig:
+        """The engine's configuration. Raises UserError for rows that were imported: they cannot be computed."""
+        if isinstance(self.engine, ImportedRows):
+            raise UserError(f"the rows of {self.engine.name!r} were imported from files: no engine can compute them")
+        return self.engine
 
     def run_id(self, environment: str, repeat: int = 0) -> str:
         """The same request in the same environment is the same run; a wanted repeat has its own number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from eval_tasks.records import Comparison, Measurement, PairedTest, Run
+from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest, Run
 from eval_tasks.report.numbers import amount, change, count, counts_in_words, decimal, interval, share, unit_name
 from eval_tasks.report.view import ReportView
 
@@ -30,6 +30,8 @@ _NEVER_CLAIMED = (
 
 def title(view: ReportView) -> str:
     """What the report is about, in one line."""
+    if view.run is not None and view.run.origin == "imported":
+        return f"imported responses of {checkpoint_name(view.run)}"
     if view.run is not None:
         return f"{view.run.tier} evaluation of {checkpoint_name(view.run)}"
     assert view.comparison is not None
@@ -37,10 +39,12 @@ def title(view: ReportView) -> str:
 
 
 def checkpoint_name(run: Run) -> str:
-    """A checkpoint as people call it: training run and step, else the head of its id."""
-    return (
-        f"{run.training_run} step {run.step:,}" if run.training_run else f"checkpoint {run.request.checkpoint_id[:12]}"
-    )
+    """A checkpoint as people call it: training run and step, else the import's name or the head of its id."""
+    if run.training_run:
+        return f"{run.training_run} step {run.step:,}"
+    if isinstance(run.request.engine, ImportedRows):
+        return run.request.engine.name
+    return f"checkpoint {run.request.checkpoint_id[:12]}"
 
 
 def verdict(comparison: Comparison) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eval_tasks.records import Comparison, Measurement, PairedTest
+from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest
 from eval_tasks.report import sentences
 from eval_tasks.report.numbers import (
     ABSENT,
@@ -240,10 +240,16 @@ def how_run(view: ReportView) -> Table | None:
         "Rows came from": run.origin,
         "Shards": f"{len(seconds)}, {duration(sum(seconds.values()))} of compute" if seconds else ABSENT,
     }
+    if isinstance(run.request.engine, ImportedRows):
+        imported = run.request.engine
+        values |= {f"Imported: {key}": _setting(value) for key, value in asdict(imported).items() if key != "rows"}
+        return pairs("how", "Where its rows came from", values, "Setting")
     values |= {f"Engine: {key}": _setting(value) for key, value in asdict(run.request.engine).items()}
     values |= {f"Tuning (moves no bit): {key}": _setting(value) for key, value in asdict(run.tuning).items()}
     return pairs("how", "How it was run", values, "Setting")
 
 
 def _setting(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return "the model's own" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

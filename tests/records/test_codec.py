@@ -23,6 +23,7 @@ from eval_tasks.records import (
     Excursion,
     FewShot,
     GuardReport,
+    ImportedRows,
     Item,
     Landing,
     Measurement,
@@ -75,6 +76,7 @@ TEST = PairedTest(
 SAMPLING = Sampling(temperature=0.6, samples=8, top_k=20, top_p=0.95, pass_at=(1, 8), reason="makers rule out greedy")
 REASONING = ReasoningBlock(name="think", start="<think>", end="</think>")
 SHARD = PlannedShard(shard=0, group="logprob", n_batches=1, n_items=2, cost_tokens=9)
+IMPORTED = ImportedRows(format="lm-eval", files=("0" * 64,), name="from a log")
 SOURCE = DataSource(hub="owner/name", revision="1" * 40, split="test")
 
 SAMPLES: tuple[Any, ...] = (
@@ -83,6 +85,8 @@ SAMPLES: tuple[Any, ...] = (
     samples.benchmark(template=PromptTemplate(item="{{ q }}", choices="options")),
     samples.run(status="closed", closed_at=NOW, env_fingerprint="f", config_digest="c", tuning=EngineTuning()),
     samples.run().request,
+    IMPORTED,
+    dataclasses.replace(samples.run().request, engine=IMPORTED),
     samples.response("i"),
     samples.response("i", output="x\n\u2028é", output_ids=(1, 2), finish_reason="length", output_truncated=True),
     samples.score("i", value=None, status="excluded", reason="rule", stratum="s", cluster="c"),
@@ -211,5 +215,5 @@ def test_a_missing_field_a_wrong_type_and_an_unknown_word_are_refused_by_name() 
 def test_a_nested_unknown_field_is_named_with_its_place() -> None:
     stored = to_json(samples.run())
     stored["request"]["engine"]["warp"] = True
-    with pytest.raises(DataError, match=r"stored Run does not fit: request\.engine\.warp: "):
+    with pytest.raises(DataError, match=r"stored Run does not fit: request\.engine\.EngineConfig\.warp: "):
         from_json(Run, stored)

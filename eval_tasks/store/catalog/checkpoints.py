@@ -32,9 +32,11 @@ class Checkpoints(CatalogPart):
     def corpora_of(self, checkpoint_id: str) -> tuple[str, ...]:
         """The corpora that a checkpoint was trained on, by name: all that any of its registrations names.
 
-        The same content seen elsewhere, by someone who named none, was trained on no less. Raises UserError when there
-        is no such checkpoint.
+        The same content seen elsewhere, by someone who named none, was trained on no less. None are known of the empty
+        id, which an imported run has. Raises UserError when there is no such checkpoint.
         """
+        if not checkpoint_id:
+            return ()
         seen = self._find(Checkpoint, select(table.c.record).where(table.c.checkpoint_id == checkpoint_id))
         if not seen:
             raise unknown("checkpoint", checkpoint_id, (c.checkpoint_id for c in self.checkpoints()))
