@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def load_dataset(spec: BenchmarkSpec, base: Path, *, offline: bool | None = None
     """
     table = read_source(spec.source, base, offline=offline)
     _check_columns(spec, table, _needed_columns(spec))
-    items = [_item(spec, row, f"{table.name}, row {n}") for n, row in enumerate(table.rows, 1)]
+    items = _with_ids([_item(spec, row, f"{table.name}, row {n}") for n, row in enumerate(table.rows, 1)], spec)
     _check_unique(spec, table.name, items)
     shots, shots_blake3 = _few_shot(spec, base, table, offline)
     return Dataset(
@@ -117,6 +117,21 @@ def _item(spec: BenchmarkSpec, row: Row, where: str) -> Item:
     )
 
 
+def _with_ids(items: list[Item], spec: BenchmarkSpec) -> list[Item]:
+    """Where ids are digests, the second of equal rows gets one of its own (MMLU repeats 27 rows): which of them it is
+    cannot matter, since nothing tells them apart.
+    """
+    if spec.item.id_columns:
+        return items
+    seen: Counter[str] = Counter()
+    numbered = []
+    for item in items:
+        seen[item.item_id] += 1
+        n = seen[item.item_id]
+        numbered.append(item if n == 1 else replace(item, item_id=short_id(digest_value([item.item_id, n]))))
+    return numbered
+
+
 def _item_id(spec: BenchmarkSpec, row: Row, where: str) -> str:
     if not spec.item.id_columns:
         return short_id(digest_value(row))
@@ -137,7 +152,7 @@ def _check_unique(spec: BenchmarkSpec, name: str, items: Sequence[Item]) -> None
     if twice:
         shown = ", ".join(repr(item_id) for item_id in twice[:_NAMED_AT_MOST])
         more = f" and {len(twice) - _NAMED_AT_MOST} more" if len(twice) > _NAMED_AT_MOST else ""
-        column = "/".join(spec.item.id_columns) or "content (item.id is null: equal rows have equal ids)"
+        column = "/".join(spec.item.id_columns)
         raise UserError(f"{name}: {len(twice)} item ids stand more than once in {column}: {shown}{more}")
 
 

@@ -94,8 +94,16 @@ def test_doubled_ids_name_the_first_few(tmp_path: Path) -> None:
     rows = [{**ROWS[0], "item_id": f"i{n // 2}"} for n in range(14)]
     with pytest.raises(UserError, match=r"7 item ids stand more than once in item_id: 'i0', .*'i4' and 2 more"):
         load_items(_spec(tmp_path, rows), tmp_path)
-    with pytest.raises(UserError, match="equal rows have equal ids"):
-        load_items(_spec(tmp_path, [ROWS[0], ROWS[0]], item={"target": "answer"}), tmp_path)
+
+
+def test_equal_rows_without_an_id_are_told_apart_whatever_their_order(tmp_path: Path) -> None:
+    item = {"target": "answer"}
+    once = {i.item_id for i in load_items(_spec(tmp_path, ROWS, item=item), tmp_path)}
+    thrice = load_items(_spec(tmp_path, [ROWS[1], *ROWS, ROWS[1]], "more.jsonl", item=item), tmp_path)
+    other = load_items(_spec(tmp_path, [*ROWS[::-1], ROWS[1], ROWS[1]], "order.jsonl", item=item), tmp_path)
+    assert len({i.item_id for i in thrice}) == 5
+    assert once < {i.item_id for i in thrice}
+    assert items_digest(thrice) == items_digest(other)
 
 
 def test_gold_as_index_text_letter_or_list(tmp_path: Path) -> None:
