@@ -11,11 +11,14 @@ import numpy as np
 from eval_tasks.stats.influence import IntArray
 
 _CELLS_AT_ONCE = 2_000_000
+_MOST_CELLS = 10_000_000
+_FEWEST_DRAWS = 199
 
 
 def concentration_p(marked: IntArray, sizes: IntArray, *, draws: int = 4_999, seed: int = 0) -> float | None:
     """p of Pearson's statistic over groups of `sizes` items, `marked` of each; the data count as one draw.
 
+    With more than 2,000 groups there are fewer draws, at least 199, so that thousands of clusters stay affordable.
     None when there is nothing to test: no mark, every item marked, or fewer than two groups. Shapes: (groups,).
     """
     occupied = sizes > 0
@@ -26,6 +29,7 @@ def concentration_p(marked: IntArray, sizes: IntArray, *, draws: int = 4_999, se
     expected = n_marked * sizes / n
     # With few marks statistics tie often; a tie that rounding breaks would be counted as smaller.
     limit = float(np.sum((marked - expected) ** 2 / expected)) * (1 - 1e-9)
+    draws = min(draws, max(_FEWEST_DRAWS, _MOST_CELLS // len(sizes)))
     generator = np.random.default_rng(seed)
     rows = max(1, _CELLS_AT_ONCE // len(sizes))
     as_large = 0

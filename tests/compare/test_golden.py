@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_tasks.compare import compare_scores
+from eval_tasks.compare import compare_scores, diagnose_files
 from tests.compare.arms import SIDES, arms, table
 
 pytestmark = pytest.mark.golden
@@ -66,3 +66,26 @@ def test_five_checkpoints_of_one_training_run_on_mmlu(golden):
     late = comparison_of(right[150], right[200], ids)
     assert (late.b, late.c) == (61, 45) and late.p_exact == pytest.approx(0.145, abs=5e-4)
     assert (late.verdict, late.inconclusive) == ("INDISTINGUISHABLE", "EQUIVALENT")
+
+
+def test_what_the_mmlu_checkpoints_lost_by_subject(golden, tmp_path):
+    with gzip.open(golden / "recorded_runs/mmlu_checkpoints/predictions.csv.gz", "rt", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    paths = []
+    for step in (200, 0):
+        paths.append(tmp_path / f"ckpt{step}.jsonl")
+        lines_of = [
+            {
+                "item_id": f"{r['subject']}/{r['index']}",
+                "score": int(r[f"ckpt{step}"] == r["gold"]),
+                "category": r["subject"],
+            }
+            for r in rows
+        ]
+        paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines_of), "utf-8")
+    (found,) = diagnose_files(*paths)
+    assert (found.n_pairs, found.lost, found.gained) == (12_343, 675, 593)
+    (by,) = found.by
+    assert sum(g.lost - g.gained for g in by.groups) > 0 and by.groups[0].lost > by.groups[0].gained
+    assert by.n_groups == len({r["subject"] for r in rows}) and all(g.q >= g.p for g in by.groups if g.lost + g.gained)
+    assert by.p_flips is not None and by.p_flips < 0.05

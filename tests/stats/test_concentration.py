@@ -29,6 +29,12 @@ def test_what_cannot_be_tested_is_none():
         assert p_of(np.array(marked, dtype=int), np.array(sizes, dtype=int)) is None
 
 
+def test_thousands_of_groups_have_fewer_draws():
+    sizes = np.full(60_000, 3)
+    marked = (np.arange(60_000) % 30 == 0).astype(int) * 3
+    assert concentration_p(marked, sizes) == pytest.approx(1 / 200)
+
+
 def test_the_same_seed_gives_the_same_p():
     assert p_of([5, 2, 1], [20, 20, 20]) == p_of([5, 2, 1], [20, 20, 20])
 
