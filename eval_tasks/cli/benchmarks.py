@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
-from eval_tasks.errors import UserError
+from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, to_json
 from eval_tasks.records.benchmark import Kind
 from eval_tasks.register import findings_of, register_benchmark, register_shipped
-from eval_tasks.registry import starter
+from eval_tasks.registry import hub_benchmarks, starter
 from eval_tasks.store import Store
 
 if TYPE_CHECKING:
@@ -39,15 +39,23 @@ def benchmarks_group() -> None:
 @benchmarks_group.command("register")
 @click.argument("files", nargs=-1, type=_yaml)
 @click.option("--shipped", is_flag=True, help="Register the benchmarks, suites and rules that ship.")
+@click.option("--hub", "hub", multiple=True, help="One whose data is on the hub: mmlu, gsm8k, arc-easy ... Repeatable.")
 @_checkpoint_option
 @json_option
-def benchmarks_register(files: tuple[Path, ...], shipped: bool, checkpoint: Path | None, as_json: bool) -> None:
+def benchmarks_register(
+    files: tuple[Path, ...], shipped: bool, hub: tuple[str, ...], checkpoint: Path | None, as_json: bool
+) -> None:
     """Register benchmarks from YAML FILES. The same content again is a no-op; other content needs another version."""
-    if not files and not shipped:
-        raise click.UsageError("name at least one YAML file, or --shipped")
+    if not files and not shipped and not hub:
+        raise click.UsageError("name at least one YAML file, or --shipped, or --hub NAME")
+    known = hub_benchmarks()
+    if unknown := [name for name in hub if name not in known]:
+        raise UserError(f"no benchmark {unknown[0]!r} of the hub ships; {did_you_mean(unknown[0], known)}")
     store = opened()
     registered = register_shipped(store, datetime.now(UTC).isoformat(timespec="seconds")) if shipped else []
-    registered += [register_benchmark(store, file, checkpoint_dir=checkpoint) for file in files]
+    registered += [
+        register_benchmark(store, file, checkpoint_dir=checkpoint) for file in (*files, *map(known.__getitem__, hub))
+    ]
     if as_json:
         print_json([to_json(b) | {"benchmark_id": b.benchmark_id} for b in registered])
         return

@@ -10,7 +10,7 @@ from eval_tasks.registry.benchmark_spec import (
     load_benchmark_file,
 )
 from eval_tasks.registry.rule_spec import RuleSpec, load_rule_file
-from eval_tasks.registry.shipped import shipped_benchmarks, shipped_rules, shipped_suites
+from eval_tasks.registry.shipped import hub_benchmarks, shipped_benchmarks, shipped_rules, shipped_suites
 from eval_tasks.registry.starters import Starter, starter
 from eval_tasks.registry.suite_spec import SuiteEntrySpec, SuiteSpec, load_suite_file
 from eval_tasks.registry.templates import Rendering, is_template, literal, render_choices
@@ -27,6 +27,7 @@ __all__ = [
     "Starter",
     "SuiteEntrySpec",
     "SuiteSpec",
+    "hub_benchmarks",
     "is_template",
     "literal",
     "load_benchmark_file",

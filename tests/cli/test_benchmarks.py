@@ -75,3 +75,14 @@ def test_tasks_of_lm_eval_are_imported(run: Run, run_json: RunJson, tmp_path: Pa
     assert "never a branch" in run(
         "benchmarks", "import-lm-eval", tasks, "--dry-run", "--revision", "org/quiz=main", code=2
     )
+
+
+def test_what_lies_on_the_hub_is_registered_by_name_and_not_fetched_by_accident(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("HF_OFFLINE", raising=False)
+    assert "close: 'mmlu'" in run("benchmarks", "register", "--hub", "mmul", code=2)
+    assert "not in the local Hugging Face cache; set HF_OFFLINE=0" in run(
+        "benchmarks", "register", "--hub", "mmlu", code=2
+    )
