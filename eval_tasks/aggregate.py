@@ -40,7 +40,7 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
     measurements: list[Measurement] = []
     for benchmark_id in run.request.benchmark_ids:
         benchmark = store.catalog.benchmark_by_id(benchmark_id)
-        graders = store.scores.graders(run_id, benchmark_id)
+        graders = store.scores.standing(run_id, benchmark_id)
         if not graders:
             raise DataError(f"run {run_id} has no scores of {benchmark.name!r}; grade it first")
         columns = [*_COLUMNS, "sample_values"] if benchmark.sampling else _COLUMNS

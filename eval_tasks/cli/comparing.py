@@ -29,6 +29,7 @@ from eval_tasks.report import report_html, terminal_text
     default=None,
     help="Exit with 1 on this verdict.",
 )
+@click.option("--grader", default=None, help="Whose scores, such as human/panel@1. Default: the latest common scorer.")
 @out_option("Also write an HTML report to this file.")
 @json_option
 def compare_command(
@@ -38,6 +39,7 @@ def compare_command(
     rule: str | None,
     alpha: float,
     fail_on: str | None,
+    grader: str | None,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -45,6 +47,8 @@ def compare_command(
 
     Exit codes: 0 with a verdict, 1 when --fail-on strikes, 2 bad input, 3 not comparable.
     """
+    if scores and grader:
+        raise UserError("--grader chooses among a run's graders; files of --scores have none")
     if scores:
         store = None
         comparison = compare_files(Path(a), Path(b), rule=_rule_of(rule) if rule else None, alpha=alpha)
@@ -52,7 +56,7 @@ def compare_command(
         store = opened()
         registered = store.catalog.rule(rule) if rule else None
         run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
-        comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha)
+        comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha, grader=grader)
     view = comparison_view(store, comparison)
     if out:
         out.write_text(report_html(view), "utf-8")

@@ -52,6 +52,7 @@ _MODULES = {
     "diagnose": "diagnosing",
     "power": "planning",
     "runs": "archive",
+    "graders": "graders",
     "landings": "archive",
     "alerts": "archive",
     "environment": "machine",

@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 _COLUMNS = ["item_id", "value", "weight", "status", "cluster"]
 
 
-def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = None, alpha: float = 0.05) -> Comparison:
+def compare(
+    store: Store,
+    run_a: str,
+    run_b: str,
+    rule: DecisionRule | None = None,
+    alpha: float = 0.05,
+    *,
+    grader: str | None = None,
+) -> Comparison:
     """Compare candidate run A with baseline run B on every benchmark they share by name, and keep the comparison.
+
+    `grader`: whose scores are compared, on the benchmarks that it scored in both runs; else the latest common one.
 
     Raises NotComparableError, naming the digest or the graders, when nothing can be paired or the arms of a benchmark
     were scored by different graders; UserError for a rule that does not fit.
@@ -36,8 +46,12 @@ def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = No
         raise NotComparableError(
             f"runs {a.run_id} and {b.run_id} share no benchmark: {sorted(benchmarks_a)} against {sorted(benchmarks_b)}"
         )
+    if grader is not None:
+        shared = _scored_by(store, (a, b), {name: (benchmarks_a[name], benchmarks_b[name]) for name in shared}, grader)
     quarantined = _quarantined(store, (a, b))
-    arms = [_arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, quarantined) for name in shared]
+    arms = [
+        _arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, quarantined, grader) for name in shared
+    ]
     if all(arm.compatibility == "NONE" for arm in arms):
         raise NotComparableError(
             f"runs {a.run_id} and {b.run_id} have no item in common: "
@@ -51,7 +65,7 @@ def compare(store: Store, run_a: str, run_b: str, rule: DecisionRule | None = No
         label_b=_label(b),
         exploratory_reason=late,
         sources_of_variance=_sources(a, b),
-        notes=(*_environment_notes(a, b), *_origin_notes(a, b)),
+        notes=(*_environment_notes(a, b), *_origin_notes(a, b), *([f"scored by {grader}"] if grader else [])),
     )
     comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
     store.catalog.save_comparison(comparison)
@@ -95,10 +109,11 @@ def _arms(
     versions: tuple[BenchmarkVersion, BenchmarkVersion],
     rule: DecisionRule | None,
     quarantined: Mapping[tuple[str, str], str],
+    grader: str | None = None,
 ) -> BenchmarkArms:
     (a, b), (in_a, in_b) = runs, versions
     metric = _metric(in_a, rule)
-    grader = common_grader(store, a, b, in_a, in_b)
+    grader = grader or common_grader(store, a, b, in_a, in_b)
     level, difference = _known_compatibility(runs, versions)
     rows = [
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
@@ -158,9 +173,24 @@ def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
     return rule.metric
 
 
+def _scored_by(
+    store: Store, runs: tuple[Run, Run], versions: Mapping[str, tuple[BenchmarkVersion, BenchmarkVersion]], grader: str
+) -> list[str]:
+    """The benchmarks that `grader` scored in both runs. Raises NotComparableError when there is none."""
+    graders = {
+        name: [store.scores.graders(run.run_id, v.benchmark_id) for run, v in zip(runs, pair, strict=True)]
+        for name, pair in versions.items()
+    }
+    found = [name for name, (in_a, in_b) in graders.items() if grader in in_a and grader in in_b]
+    if not found:
+        known = sorted({g for in_a, in_b in graders.values() for g in in_a if g in in_b})
+        raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
+    return found
+
+
 def common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:
     """The latest grader of A that also scored B: two arms are always scored by one grader version."""
-    graders = [store.scores.graders(run.run_id, version.benchmark_id) for run, version in ((a, in_a), (b, in_b))]
+    graders = [store.scores.standing(run.run_id, version.benchmark_id) for run, version in ((a, in_a), (b, in_b))]
     for run, found in zip((a, b), graders, strict=True):
         if not found:
             raise NotComparableError(f"run {run.run_id} has no scores of {in_a.name!r}; grade it first")

@@ -20,6 +20,8 @@ from eval_tasks.store.identity import rows_digest, storable_score, stored_score_
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import SCORES
 
+HUMAN = "human/"
+
 
 class Scores:
     """What scorers and graders made of the responses, under ``scores/<run_id>/<benchmark_id>/``."""
@@ -68,7 +70,7 @@ class Scores:
         metric: str | None = None,
         columns: Collection[str] | None = None,
     ) -> Any:
-        """Scores as a pyarrow Table sorted by metric, item_id; `grader` None is the one written last.
+        """Scores as a pyarrow Table sorted by metric, item_id; `grader` None is the one written last, people apart.
 
         Raises UserError for a grader or metric without scores, DataError for a damaged file.
         """
@@ -89,6 +91,10 @@ class Scores:
         """The graders with scores of that run and benchmark, in the order of writing."""
         return list(self._entries(run_id, benchmark_id))
 
+    def standing(self, run_id: str, benchmark_id: str) -> list[str]:
+        """The graders whose scores stand for the run: all but people's, who label a sample: those are named."""
+        return [name for name in self.graders(run_id, benchmark_id) if not name.startswith(HUMAN)]
+
     def digest(self, run_id: str, benchmark_id: str, grader: str | None = None) -> str:
         """Digest of a score set's content."""
         return str(self._entry(run_id, benchmark_id, grader)["rows_digest"])
@@ -98,7 +104,8 @@ class Scores:
         if not entries:
             raise UserError(f"run {run_id!r} has no scores of benchmark {benchmark_id!r}: it was not graded")
         if grader is None:
-            return list(entries.values())[-1]
+            standing = [entry for name, entry in entries.items() if not name.startswith(HUMAN)]
+            return (standing or list(entries.values()))[-1]
         if grader not in entries:
             raise UserError(f"run {run_id!r} has no scores by grader {grader!r}; {did_you_mean(grader, entries)}")
         return entries[grader]
