@@ -1,7 +1,7 @@
 """The engine: tokenised requests in, responses out, bit-identical whatever shared the batch with them.
 
-The contract is shown on CPU (`tests/engine`, and `verify_engine` on any machine). The CUDA path is written and has
-never run: cuBLAS chooses kernels by shape, so nothing is promised there before `verify_engine` has passed on it.
+The contract is shown on CPU (`tests/engine`, and `verify_engine` on any machine). The kernels of the CUDA path have run
+in an interpreter and on no GPU: nothing is promised there before `verify_engine` has passed on it.
 
 Imports neither torch nor transformers until an engine is loaded.
 """
