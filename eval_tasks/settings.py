@@ -7,14 +7,16 @@ runs to watch, tier policy, environments. Text from people is validated here, wi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.records import EngineConfig
+
+if TYPE_CHECKING:
+    from eval_tasks.records import EngineConfig
 
 _SHOWN_CHARS = 200
 
@@ -122,6 +124,9 @@ class EnvironmentSpec(_Section):
 
     def engine_config(self, dtype: str | None = None) -> EngineConfig:
         """How the engine is to run there; `dtype` instead of its own where given."""
+        # Files that Airflow parses read settings and need none of the records.
+        from eval_tasks.records import EngineConfig
+
         return EngineConfig(
             device=self.device,
             dtype=dtype or self.dtype,  # type: ignore[arg-type]

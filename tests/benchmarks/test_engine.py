@@ -96,7 +96,7 @@ def test_contract_and_peak_give_their_figures(case: benchmark.Case, monkeypatch:
     (contract,) = [next(benchmark.contract(case))]
     assert contract["ratio"] > 0
     (peak,) = benchmark.peak(case)
-    assert peak["ratio"] == pytest.approx(peak["ours"] / peak["baseline"], rel=0.01, abs=0.001)
+    assert peak["ratio"] == pytest.approx(peak["ours"] / peak["baseline"], rel=0.1)
 
 
 def test_operations_of_a_prompt() -> None:

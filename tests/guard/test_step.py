@@ -99,7 +99,7 @@ def test_outputs_cut_at_the_limit_take_every_reading_of_them(store: Store, answe
     report = guard(store, run_id=run_id, now=NOW)
     assert report.checks["truncated_share"].endswith("100% cut at the token limit, expected at most 50%")
     assert {name for name, _ in quarantined(store, run_id)} == {"colour-sums"}
-    assert len(quarantined(store, run_id)) == 3
+    assert len(quarantined(store, run_id)) == 4
 
 
 def test_a_run_that_straddles_two_environments_is_quarantined_whole(store: Store, answered: Answered) -> None:
