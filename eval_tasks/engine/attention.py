@@ -143,9 +143,7 @@ class PackedAttention:
         """softmax(q k' + mask) v for one tile of one sequence."""
         import torch
 
-        scores = torch.bmm(q, k[:, seen].transpose(1, 2))
-        if form.softcap is not None:
-            scores.div_(form.softcap).tanh_().mul_(form.softcap)
+        scores = _scores(q, k[:, seen], form)
         mask = self._mask(scores.shape[2], form.window, scores)
         by_row = scores.view(scores.shape[0], -1, TILE, scores.shape[2])
         by_row[..., -mask.shape[1] :] += mask
@@ -191,9 +189,7 @@ class DecodeAttention:
                 kept[:, :, position] = new[:, :, row]
                 first = 0 if form.window is None else max(0, position + 1 - form.window)
                 keys, values = kept[:, :, first : position + 1]
-                scores = torch.bmm(by_row[row], keys.transpose(1, 2))
-                if form.softcap is not None:
-                    scores.div_(form.softcap).tanh_().mul_(form.softcap)
+                scores = _scores(by_row[row], keys, form)
                 torch.bmm(scores.softmax(dim=-1), values, out=out[row])
         return out.view(n_rows, heads, width).to(q.dtype)
 
@@ -214,6 +210,16 @@ class MixedAttention:
         packed = self._packed(layer, q[:, :n], k[:, :n], v[:, :n], form)
         decoded = self._decoded(layer, q[:, n:], k[:, n:], v[:, n:], form)
         return torch.cat((packed, decoded))
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor, form: Form) -> torch.Tensor:
+    """q k', bounded where the layer bounds it; q is scaled."""
+    import torch
+
+    scores = torch.bmm(q, k.transpose(1, 2))
+    if form.softcap is not None:
+        scores.div_(form.softcap).tanh_().mul_(form.softcap)
+    return scores
 
 
 def _first_key(tile: int, window: int | None) -> int:

@@ -6,6 +6,7 @@ Logits that the model bounds (soft-capping) are bounded before anything else is 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ _MOST_ROWS = 128
 _MOST_LOGITS = 16 * 1024 * 1024
 
 
-class LogProbs:
+class LogProbs(ABC):
     """What is wanted of rows, by way of their logits. A row whose logits are not all finite gives None."""
 
     def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
@@ -56,9 +57,9 @@ class LogProbs:
             found += [row if is_finite else None for row, is_finite in zip(rows, finite, strict=False)]
         return found
 
+    @abstractmethod
     def _blocks(self, hidden: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[bool]]]:
         """Blocks of (float32 logits, whether finite per real row), of all rows of `hidden` in order."""
-        raise NotImplementedError
 
 
 def rows_at_once(n_tokens: int) -> int:

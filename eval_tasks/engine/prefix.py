@@ -87,8 +87,7 @@ class PrefixPaths:
 
     def trim(self) -> None:
         """Drop the least recently used paths that are beyond the bound."""
-        while self._paths and self.n_bytes > self._max_bytes:
-            self._paths.pop(0)
+        self._make_room()
 
     def clear(self) -> None:
         """Forget every path: some may name tokens that were never read."""
@@ -107,7 +106,7 @@ class PrefixPaths:
             wider = self._body.key_values(self._room)
             wider[:, :, :, :known] = best.cache
             best.cache = wider
-            self._make_room(0)
+            self._make_room(keep=1)
         return best
 
     def _new(self) -> Path:
@@ -116,8 +115,7 @@ class PrefixPaths:
         self._paths.append(path)
         return path
 
-    def _make_room(self, n_bytes: int) -> None:
-        """Drop the least recently used paths until `n_bytes` more fit; never the one in use, which comes last."""
-        in_use = 0 if n_bytes else 1
-        while len(self._paths) > in_use and self.n_bytes + n_bytes > self._max_bytes:
+    def _make_room(self, n_bytes: int = 0, *, keep: int = 0) -> None:
+        """Drop the least recently used paths until `n_bytes` more fit, but never the last `keep`."""
+        while len(self._paths) > keep and self.n_bytes + n_bytes > self._max_bytes:
             self._paths.pop(0)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from eval_tasks.engine.engine import Engine, load_engine
+from eval_tasks.engine.loading import load_model
 from eval_tasks.engine.memory import Workload
 from eval_tasks.engine.runtime import EXACT_THREADS
 from eval_tasks.engine.sentinels import sentinel_requests
@@ -62,7 +62,7 @@ def verify_engine(
         for name, run in _runs(engine, folder, requests).items()
         if config.attention != "reference" or name in REFERENCE_PROMISES
     }
-    runs[PLAIN_MODEL] = partial(_compared_with_plain_model, folder, config, requests, base)
+    runs[PLAIN_MODEL] = partial(_compared_with_plain_model, folder, config, engine.tokenizer.vocab_size, requests, base)
     checks: list[Check] = []
     for name in runs:
         if progress:
@@ -172,21 +172,12 @@ def _same(a: Response, b: Response) -> bool:
 
 
 def _compared_with_plain_model(
-    folder: Path, config: EngineConfig, requests: Sequence[Request], base: Mapping[str, Response]
+    folder: Path, config: EngineConfig, vocab_size: int, requests: Sequence[Request], base: Mapping[str, Response]
 ) -> Check:
     """Whether one-token choices have the log-probabilities that transformers' own forward gives."""
     import torch
-    import transformers
 
-    load: Any = transformers.AutoModelForCausalLM.from_pretrained
-    model = load(
-        folder,
-        dtype=getattr(torch, config.dtype),
-        attn_implementation="eager",
-        use_safetensors=True,
-        local_files_only=True,
-    )
-    model = model.to(config.device).eval()
+    model = load_model(folder, config.dtype, torch.device(config.device), vocab_size, attention="eager")
     shared = [r for r in requests if r.prompt_ids and r.continuations and all(len(c) == 1 for c in r.continuations)]
     differing = []
     for request in shared:

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from eval_tasks.errors import UserError
+from eval_tasks.registry.yaml_file import read_mapping
 
 _DEEPEST = 20
 
@@ -43,7 +44,7 @@ def _merged(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     """lm-eval's order: of several includes the first wins, and the file's own fields win over all."""
     if path.resolve() in above or len(above) > _DEEPEST:
         raise UserError(f"{above[0]}: its includes go in a circle by way of {path.name}")
-    settings = dict(_parsed(path))
+    settings = read_mapping(path, _Loader)
     includes = settings.pop("include", None) or []
     merged: dict[str, Any] = {}
     for include in reversed([includes] if isinstance(includes, str) else includes):
@@ -52,18 +53,6 @@ def _merged(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
             raise UserError(f"{path}: includes {include!r}, which is not there")
         merged |= _merged(found, (*above, path.resolve()))
     return merged | settings
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        raw = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not readable as YAML: {error}") from error
-    if not isinstance(raw, dict):
-        raise UserError(f"{path} must hold a mapping of fields, not {type(raw).__name__}")
-    return raw
 
 
 def _functions(value: Any, where: str) -> Iterator[tuple[str, str]]:

@@ -27,16 +27,22 @@ class Section(BaseModel):
 S = TypeVar("S", bound=Section)
 
 
-def load_yaml(path: Path, model: type[S]) -> S:
-    """The file's content as a `model`. Raises UserError naming file, field, value and close names."""
+def read_mapping(path: Path, loader: type[yaml.SafeLoader]) -> dict[str, Any]:
+    """The mapping that a YAML file holds, as `loader` reads it. Raises UserError naming the file."""
     try:
-        raw = yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+        raw = yaml.load(path.read_text("utf-8"), Loader=loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}; give the path of a YAML file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable as YAML: {error}") from error
     if not isinstance(raw, dict):
         raise UserError(f"{path} must hold a mapping of fields, not {type(raw).__name__}")
+    return raw
+
+
+def load_yaml(path: Path, model: type[S]) -> S:
+    """The file's content as a `model`. Raises UserError naming file, field, value and close names."""
+    raw = read_mapping(path, _UniqueKeyLoader)
     try:
         return model.model_validate(raw)
     except ValidationError as error:
