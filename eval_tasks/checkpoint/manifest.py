@@ -8,6 +8,7 @@ checkpoint verifies the bytes all the same.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -43,7 +44,7 @@ def build_manifest(
     """
     try:
         folder = Folder(uri)
-        files = _hash_files(folder, progress)
+        files, n_parameters = _hash_files(folder, progress)
     except CheckpointGoneError as error:
         raise CheckpointError("gone", str(error)) from error
     return Checkpoint(
@@ -53,10 +54,12 @@ def build_manifest(
         uri=folder.uri,
         files=files,
         corpora=corpora,
+        n_parameters=n_parameters,
     )
 
 
-def _hash_files(folder: Folder, progress: Progress) -> tuple[CheckpointFile, ...]:
+def _hash_files(folder: Folder, progress: Progress) -> tuple[tuple[CheckpointFile, ...], int]:
+    """The files, and how many numbers their weights hold."""
     files = {name: file for name, file in folder.files().items() if not is_temporary(name)}
     weights = inspect_files(folder, files)
     if isinstance(weights, Problem):
@@ -72,7 +75,7 @@ def _hash_files(folder: Folder, progress: Progress) -> tuple[CheckpointFile, ...
         digest = claimed.get(name) or _read_digest(folder, files[name], done, total, progress)
         manifest.append(CheckpointFile(path=name, size=files[name].size, blake3=digest))
     progress(total, total)
-    return tuple(manifest)
+    return tuple(manifest), sum(math.prod(tensor.shape) for tensors in weights.values() for tensor in tensors)
 
 
 def _read_digest(folder: Folder, file: StoredFile, done: int, total: int, progress: Progress) -> str:

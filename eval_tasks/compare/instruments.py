@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eval_tasks.compare.runs import compatibility
 from eval_tasks.digests import digest_value
 from eval_tasks.records import BenchmarkVersion, Item, to_json
-from eval_tasks.records.comparison import Compatibility
+from eval_tasks.records.verdict import Compatibility
 from eval_tasks.registry.yaml_file import dump_yaml
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval_tasks.errors import DataError, NotComparableError
-from eval_tasks.records.comparison import Compatibility
+from eval_tasks.records.verdict import Compatibility
 from eval_tasks.stats.companion import item_statuses
 from eval_tasks.stats.influence import FloatArray
 from eval_tasks.stats.intervals import Interval

@@ -14,7 +14,7 @@ from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run
-from eval_tasks.records.comparison import Compatibility
+from eval_tasks.records.verdict import Compatibility
 from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
 if TYPE_CHECKING:

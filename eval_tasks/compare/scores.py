@@ -14,7 +14,7 @@ from eval_tasks.compare.testing import DEFAULT_MARGIN, Tested, paired_test
 from eval_tasks.compare.verdict import check_rule, decide, rule_tests, with_verdicts
 from eval_tasks.errors import UserError
 from eval_tasks.records import Comparison, DecisionRule, PairedTest
-from eval_tasks.records.comparison import Compatibility
+from eval_tasks.records.verdict import Compatibility
 from eval_tasks.stats.composite import Component, composite
 from eval_tasks.stats.equivalence import tost_p
 from eval_tasks.stats.influence import IntArray

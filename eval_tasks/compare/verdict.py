@@ -15,7 +15,7 @@ from eval_tasks.compare.sentence import span
 from eval_tasks.compare.testing import Tested
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import DecisionRule
-from eval_tasks.records.comparison import Inconclusive, Verdict
+from eval_tasks.records.verdict import Inconclusive, Verdict
 from eval_tasks.stats.intervals import Interval
 from eval_tasks.stats.multiplicity import benjamini_hochberg, false_coverage_confidence
 

@@ -18,7 +18,10 @@ from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment, I
 from eval_tasks.records.item import Item, Request, Response, Sample, Score
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
+from eval_tasks.records.rerun import RerunComparison, RerunDifference
 from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
+from eval_tasks.records.seed_study import Scale, SeedStudy, StudiedBenchmark
+from eval_tasks.records.variance import RecipeAnswer, RecipeTest, VarianceTerm
 
 __all__ = [
     "Alert",
@@ -45,17 +48,25 @@ __all__ = [
     "PlannedShard",
     "PromptTemplate",
     "ReasoningBlock",
+    "RecipeAnswer",
+    "RecipeTest",
     "Request",
+    "RerunComparison",
+    "RerunDifference",
     "Response",
     "Run",
     "RunRequest",
     "Sample",
     "SampleOutput",
     "Sampling",
+    "Scale",
     "Score",
     "ScorerRef",
+    "SeedStudy",
+    "StudiedBenchmark",
     "Suite",
     "SuiteEntry",
+    "VarianceTerm",
     "WithinItem",
     "from_json",
     "to_json",

@@ -18,7 +18,10 @@ class CheckpointFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint by content: `checkpoint_id` is the digest of its files, wherever they lie."""
+    """A checkpoint by content: `checkpoint_id` is the digest of its files, wherever they lie.
+
+    `n_parameters`: numbers in the weights it is loaded from; None for one that was recorded before they were counted.
+    """
 
     checkpoint_id: str
     training_run: str
@@ -26,6 +29,7 @@ class Checkpoint:
     uri: str
     files: tuple[CheckpointFile, ...]
     corpora: tuple[str, ...] = ()
+    n_parameters: int | None = None
 
     @staticmethod
     def digest_of(files: tuple[CheckpointFile, ...]) -> str:

@@ -8,10 +8,8 @@ from typing import Literal
 
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.records.codec import to_json
-
-Verdict = Literal["A better", "B better", "INDISTINGUISHABLE"]
-Inconclusive = Literal["", "EQUIVALENT", "UNDERPOWERED"]
-Compatibility = Literal["SCORE", "PAIRED", "PARTIAL", "NONE"]
+from eval_tasks.records.variance import Lineage, RecipeAnswer, VarianceTerm
+from eval_tasks.records.verdict import Compatibility, Inconclusive, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +73,7 @@ class PairedTest:
     companion_ci95: tuple[float, float] | None = None
     companion_p: float | None = None
     notes: tuple[str, ...] = ()
+    variances: tuple[VarianceTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,8 @@ class Comparison:
     """The comparison of run A (candidate) with run B (baseline). `verdict` is None without a primary metric.
 
     `rule_met`: the rule's claim was shown for A (None without a verdict). `composite` is the test of a rule that weighs
-    several benchmarks, whose own tests are in `tests`.
+    several benchmarks, whose own tests are in `tests`. `question`: what the verdict is about. `recipes` answers for the
+    recipes, None where the two arms are of one training run. `further_a`, `further_b`: the other seeds' runs of an arm.
     """
 
     run_a: str
@@ -100,8 +100,15 @@ class Comparison:
     sources_of_variance: Mapping[str, str] = field(default_factory=dict)
     rule_met: bool | None = None
     composite: PairedTest | None = None
+    lineage: Lineage = "not known"
+    question: Literal["checkpoints", "recipes"] = "checkpoints"
+    recipes: RecipeAnswer | None = None
+    further_a: tuple[str, ...] = ()
+    further_b: tuple[str, ...] = ()
 
     @property
     def comparison_id(self) -> str:
-        """The same two runs under the same rule, or without one at the same alpha, are the same comparison."""
-        return short_id(digest_value([self.run_a, self.run_b, self.rule.rule_id if self.rule else self.alpha]))
+        """The same runs under the same rule, or without one at the same alpha, are the same comparison."""
+        further = [[list(self.further_a), list(self.further_b)]] if self.further_a or self.further_b else []
+        asked = self.rule.rule_id if self.rule else self.alpha
+        return short_id(digest_value([self.run_a, self.run_b, asked, *further]))

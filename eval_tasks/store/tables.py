@@ -167,6 +167,27 @@ comparisons = Table(
     _record(),
 )
 
+seed_studies = Table(
+    "seed_studies",
+    metadata,
+    _seq(),
+    Column("name", String(255), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("study_id", String(64), nullable=False),
+    _record(),
+    UniqueConstraint("name", "version", name="uq_seed_studies_name"),
+)
+
+reruns = Table(
+    "reruns",
+    metadata,
+    _seq(),
+    Column("rerun_id", String(64), nullable=False, unique=True),
+    Column("env_a", String(64), nullable=False, index=True),
+    Column("env_b", String(64), nullable=False, index=True),
+    _record(),
+)
+
 baselines = Table(
     "baselines",
     metadata,

@@ -32,14 +32,22 @@ from eval_tasks.records import (
     PlannedShard,
     PromptTemplate,
     ReasoningBlock,
+    RecipeAnswer,
+    RecipeTest,
     Request,
+    RerunComparison,
+    RerunDifference,
     Run,
     SampleOutput,
     Sampling,
+    Scale,
     Score,
     ScorerRef,
+    SeedStudy,
+    StudiedBenchmark,
     Suite,
     SuiteEntry,
+    VarianceTerm,
     WithinItem,
     from_json,
     to_json,
@@ -79,7 +87,31 @@ SHARD = PlannedShard(shard=0, group="logprob", n_batches=1, n_items=2, cost_toke
 IMPORTED = ImportedRows(format="lm-eval", files=("0" * 64,), name="from a log")
 SOURCE = DataSource(hub="owner/name", revision="1" * 40, split="test")
 
+STUDIED = StudiedBenchmark(
+    benchmark="colours", metric="acc", n=10, n_seeds=3, s2_raw=1e-4, psi_seed=0.1, scores=(0.5, 0.6, 0.7)
+)
+RERUN = RerunDifference(benchmark="colours", metric="acc", n=10, delta=0.0, se_flip=0.0)
+TERM = VarianceTerm(source="training seed", standing="EXTRAPOLATED", sd=0.006, origin="study s@1")
+RECIPE = RecipeTest(benchmark="colours", metric="acc", delta=0.1, p=0.2, variances=(TERM,))
+
 SAMPLES: tuple[Any, ...] = (
+    STUDIED,
+    SeedStudy(
+        name="s",
+        origin="runs",
+        source="",
+        scale=Scale(parameters=10, step=5),
+        benchmarks=(STUDIED,),
+        measured_at=NOW,
+        recorded_at=NOW,
+        runs=("a", "b", "c"),
+    ),
+    Scale(tokens=10),
+    RERUN,
+    RerunComparison(env_a="e", env_b="e", measured_at=NOW, differences=(RERUN,)),
+    TERM,
+    RECIPE,
+    RecipeAnswer(lineage="trained apart", answerable=True, answer="x", tests=(RECIPE,), composite=RECIPE),
     samples.checkpoint(),
     samples.benchmark(cluster_key="passage", few_shot=FewShot(k=5, select="seeded", match="subject", source=SOURCE)),
     samples.benchmark(template=PromptTemplate(item="{{ q }}", choices="options")),
@@ -170,6 +202,8 @@ SAMPLES: tuple[Any, ...] = (
         rule=RULE,
         verdict="A better",
         composite=TEST,
+        further_a=("c",),
+        recipes=RecipeAnswer(lineage="trained apart", answerable=False, answer="x"),
     ),
 )
 

@@ -12,6 +12,7 @@ from eval_tasks.store.catalog.landings import LandingRow, Landings
 from eval_tasks.store.catalog.measurements import Measurements, ReportRow
 from eval_tasks.store.catalog.runs import Runs
 from eval_tasks.store.catalog.shards import ShardRow, Shards
+from eval_tasks.store.catalog.variances import Variances
 
 __all__ = [
     "Baseline",
@@ -26,5 +27,17 @@ __all__ = [
 ]
 
 
-class Catalog(Checkpoints, Landings, Benchmarks, Runs, Shards, Measurements, Environments, Corpora, Graders, Alerts):
+class Catalog(
+    Checkpoints,
+    Landings,
+    Benchmarks,
+    Runs,
+    Shards,
+    Measurements,
+    Variances,
+    Environments,
+    Corpora,
+    Graders,
+    Alerts,
+):
     """Every noun of the catalog behind one door."""

@@ -1,0 +1,9 @@
+"""The words of a verdict, and how far two benchmark versions compare."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Verdict = Literal["A better", "B better", "INDISTINGUISHABLE"]
+Inconclusive = Literal["", "EQUIVALENT", "UNDERPOWERED"]
+Compatibility = Literal["SCORE", "PAIRED", "PARTIAL", "NONE"]
