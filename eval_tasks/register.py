@@ -49,7 +49,7 @@ def register_benchmark(
     """
     spec = load_benchmark_file(path)
     scorer = _checked_scorer(spec)
-    dataset = load_dataset(spec, path.parent)
+    dataset = load_dataset(spec, path.parent, kept=store.hub_files)
     check_items(scorer, dataset.items)
     benchmark = _benchmark(spec, scorer, dataset, now or datetime.now(UTC).isoformat(timespec="seconds"))
     _check_prompts(benchmark, dataset)

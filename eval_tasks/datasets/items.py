@@ -18,6 +18,7 @@ from eval_tasks.digests import digest_parts, digest_value, short_id
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import Item
 from eval_tasks.registry import BenchmarkSpec, Rendering, is_template, literal, render_choices
+from eval_tasks.store import HubFiles
 
 _NAMED_AT_MOST = 5
 
@@ -37,17 +38,19 @@ def load_items(spec: BenchmarkSpec, base: Path) -> list[Item]:
     return load_dataset(spec, base).items
 
 
-def load_dataset(spec: BenchmarkSpec, base: Path, *, offline: bool | None = None) -> Dataset:
-    """Items and few-shot items. `base` is the folder of the benchmark's YAML file.
+def load_dataset(
+    spec: BenchmarkSpec, base: Path, *, offline: bool | None = None, kept: HubFiles | None = None
+) -> Dataset:
+    """Items and few-shot items. `base` is the folder of the benchmark's YAML file, `kept` the store's hub files.
 
     Raises DriftError, UserError or InfraError as `read_source` does, and UserError for a missing column, a missing or
     doubled id and a gold answer that is no choice.
     """
-    table = read_source(spec.source, base, offline=offline)
+    table = read_source(spec.source, base, offline=offline, kept=kept)
     _check_columns(spec, table, _needed_columns(spec))
     items = _with_ids([_item(spec, row, f"{table.name}, row {n}") for n, row in enumerate(table.rows, 1)], spec)
     _check_unique(spec, table.name, items)
-    shots, shots_blake3 = _few_shot(spec, base, table, offline)
+    shots, shots_blake3 = _few_shot(spec, base, table, offline, kept)
     return Dataset(
         items=sorted(items, key=lambda item: item.item_id),
         few_shot=shots,
@@ -62,12 +65,14 @@ def items_digest(items: Iterable[Item]) -> str:
     return digest_parts(part for row in rows for part in row)
 
 
-def _few_shot(spec: BenchmarkSpec, base: Path, own: Rows, offline: bool | None) -> tuple[list[Item], str | None]:
+def _few_shot(
+    spec: BenchmarkSpec, base: Path, own: Rows, offline: bool | None, kept: HubFiles | None
+) -> tuple[list[Item], str | None]:
     """Few-shot rows, numbered so that sorting by id keeps the file's order (which ``first`` means)."""
     if spec.few_shot is None:
         return [], None
     pinned = spec.few_shot.source
-    table = read_source(pinned, base, offline=offline) if pinned else own
+    table = read_source(pinned, base, offline=offline, kept=kept) if pinned else own
     needed = [("few_shot.match", spec.few_shot.match), ("item.target", _column(spec.item.target))]
     _check_columns(spec, table, needed if spec.kind == "choice" else needed[:1])
     shots = []

@@ -15,6 +15,7 @@ from eval_tasks.datasets.rows import Row, format_of, parse_rows
 from eval_tasks.digests import digest_bytes, digest_value
 from eval_tasks.errors import DriftError, InfraError, UserError
 from eval_tasks.registry import SourceSpec
+from eval_tasks.store import HubFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +27,16 @@ class Rows:
     blake3: str
 
 
-def read_source(source: SourceSpec, base: Path, *, offline: bool | None = None) -> Rows:
+def read_source(source: SourceSpec, base: Path, *, offline: bool | None = None, kept: HubFiles | None = None) -> Rows:
     """All rows of a source. A relative `uri` is relative to `base`; `offline` None follows HF_OFFLINE.
+
+    `kept` is the store's copy of hub files, read before the hub is asked.
 
     Raises DriftError when the bytes are not the pinned ones, UserError when the file is absent or malformed,
     InfraError when storage cannot be reached.
     """
     if source.uri is None:
-        return _from_hub(source, offline)
+        return _from_hub(source, offline, kept)
     place = source.uri if "://" in source.uri else str(base / source.uri)
     data = _read(place, source.uri)
     found = digest_bytes(data)
@@ -54,13 +57,11 @@ def _read(place: str, written: str) -> bytes:
     return data
 
 
-def _from_hub(source: SourceSpec, offline: bool | None) -> Rows:
-    files = hub_files(source, offline)
-    name = f"{source.hub}@{(source.revision or '')[:12]} {source.split}"
+def _from_hub(source: SourceSpec, offline: bool | None, kept: HubFiles | None) -> Rows:
+    name = f"{source.hub}@{(source.revision or '')[:12]} {source.split or ', '.join(source.files or ())}"
     rows: list[Row] = []
     digests = []
-    for relative, path in files:
-        data = path.read_bytes()
+    for relative, data in hub_files(source, kept, offline=offline):
         digests.append([relative, digest_bytes(data)])
         rows += parse_rows(data, source.format or format_of(relative), f"{name} {relative}")
     found = digest_value(digests)

@@ -19,9 +19,10 @@ Policy = Literal["auto", "always", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSource:
-    """Pinned rows: a file by URI and blake3, or a Hugging Face dataset by repository, revision and split.
+    """Pinned rows: a file by URI and blake3, or a Hugging Face dataset by repository, revision and split or files.
 
-    Exactly one of `uri` and `hub` is set. A relative `uri` is relative to the benchmark's YAML file.
+    Exactly one of `uri` and `hub` is set. A relative `uri` is relative to the benchmark's YAML file; `files` are paths
+    in the repository, in which ``*`` may stand.
     """
 
     uri: str | None = None
@@ -31,6 +32,7 @@ class DataSource:
     revision: str | None = None
     config: str | None = None
     split: str | None = None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

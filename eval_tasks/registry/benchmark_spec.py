@@ -18,12 +18,19 @@ def _template(text: str) -> str:
     return text
 
 
+def _within_repository(path: str) -> str:
+    if not path or path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"{path!r} is no path within a repository, such as 'data/test-*.parquet'")
+    return path
+
+
 Template = Annotated[str, AfterValidator(_template)]
+RepositoryPath = Annotated[str, AfterValidator(_within_repository)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class SourceSpec(Section):
-    """Pinned rows: `uri` with `blake3` (relative to the YAML file), or `hub` with `revision` and `split`."""
+    """Pinned rows: `uri` with `blake3` (relative to the YAML file), or `hub` with `revision` and `split` or `files`."""
 
     uri: str | None = None
     blake3: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
@@ -32,6 +39,7 @@ class SourceSpec(Section):
     revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
     config: str | None = None
     split: str | None = None
+    files: list[RepositoryPath] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _pinned(self) -> SourceSpec:
@@ -40,16 +48,20 @@ class SourceSpec(Section):
         if self.uri is not None:
             if self.blake3 is None:
                 raise ValueError("a 'uri' needs the 'blake3' of the file (64 hex characters), so that drift is noticed")
-            if self.revision or self.config or self.split:
-                raise ValueError("'revision', 'config' and 'split' go with 'hub', not with 'uri'")
-        elif self.revision is None or self.split is None:
-            raise ValueError("a 'hub' data set needs its 'revision' (40 hex characters, not a branch) and 'split'")
+            if self.revision or self.config or self.split or self.files:
+                raise ValueError("'revision', 'config', 'split' and 'files' go with 'hub', not with 'uri'")
+        elif self.revision is None or (self.split is None and self.files is None):
+            raise ValueError(
+                "a 'hub' data set needs its 'revision' (40 hex characters, not a branch) and 'split', or 'files'"
+            )
+        elif self.files is not None and (self.config or self.split):
+            raise ValueError("'files' says which files are read: leave out 'config' and 'split'")
         return self
 
     def record(self, blake3: str | None = None) -> DataSource:
         """As a record, with the digest that was found when the file names none."""
         fields = self.model_dump()
-        return DataSource(**{**fields, "blake3": self.blake3 or blake3})
+        return DataSource(**{**fields, "blake3": self.blake3 or blake3, "files": tuple(self.files or ())})
 
 
 class ItemSpec(Section):

@@ -26,6 +26,7 @@ from eval_tasks.store.catalog import (
 )
 from eval_tasks.store.database import Database
 from eval_tasks.store.files import FileStore
+from eval_tasks.store.hub_files import HubFiles
 from eval_tasks.store.queue import WorkQueue
 from eval_tasks.store.schema import migrate, prepare
 
@@ -40,6 +41,7 @@ __all__ = [
     "ContaminationCheck",
     "Corpus",
     "Grader",
+    "HubFiles",
     "LandingRow",
     "ReportRow",
     "ShardRow",
@@ -58,6 +60,7 @@ class Store:
         self.catalog = Catalog(database)
         self.queue = WorkQueue(database)
         self.blobs = Blobs(files)
+        self.hub_files = HubFiles(files, self.blobs)
 
     @cached_property
     def responses(self) -> Responses:

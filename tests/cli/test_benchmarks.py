@@ -83,6 +83,6 @@ def test_what_lies_on_the_hub_is_registered_by_name_and_not_fetched_by_accident(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HF_OFFLINE", raising=False)
     assert "close: 'mmlu'" in run("benchmarks", "register", "--hub", "mmul", code=2)
-    assert "not in the local Hugging Face cache; set HF_OFFLINE=0" in run(
+    assert "neither in the store nor in the local Hugging Face cache; set HF_OFFLINE=0" in run(
         "benchmarks", "register", "--hub", "mmlu", code=2
     )
