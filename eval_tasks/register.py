@@ -21,6 +21,7 @@ from eval_tasks.prompts.few_shot import Shots
 from eval_tasks.records import BenchmarkVersion, DecisionRule, EngineConfig, Item, ScorerRef, Suite, SuiteEntry
 from eval_tasks.registry import (
     BenchmarkSpec,
+    RuleSpec,
     load_benchmark_file,
     load_rule_file,
     load_suite_file,
@@ -84,19 +85,22 @@ def register_suite(store: Store, path: Path) -> Suite:
     return store.catalog.save_suite(suite)
 
 
-def register_rule(store: Store, path: Path, now: str) -> DecisionRule:
-    """Register the decision rule in a YAML file at `now` (UTC, ISO 8601). The same rule keeps its first time.
+def register_rule(store: Store, rule: Path | RuleSpec, now: str) -> DecisionRule:
+    """Register a decision rule, from a YAML file or as a spec, at `now` (UTC, ISO 8601).
 
-    Raises UserError when a component is not registered, or its scorer does not have the rule's metric that way up.
+    The same rule keeps its first time. Raises UserError when a benchmark of the rule is not registered, its scorer does
+    not have the rule's metric that way up, or the name stands for another rule.
     """
-    rule = load_rule_file(path).record(now)
-    for name in rule.components:
+    spec, where = (rule, rule.name) if isinstance(rule, RuleSpec) else (load_rule_file(rule), str(rule))
+    record = spec.record(now)
+    for name in record.benchmarks:
         benchmark = store.catalog.benchmark(name)
-        info = metric_of(benchmark, rule.metric)
-        if info.higher_is_better != (rule.direction == "higher"):
+        metric = benchmark.primary_metric if record.metric == "primary" else record.metric
+        info = metric_of(benchmark, metric)
+        if info.higher_is_better != (record.direction == "higher"):
             better = "higher" if info.higher_is_better else "lower"
-            raise UserError(f"{path}: {rule.metric!r} of {name!r} is better when {better}; set 'direction: {better}'")
-    return store.catalog.save_rule(rule)
+            raise UserError(f"{where}: {metric!r} of {name!r} is better when {better}; set 'direction: {better}'")
+    return store.catalog.save_rule(record)
 
 
 def register_shipped(store: Store, now: str) -> list[BenchmarkVersion]:

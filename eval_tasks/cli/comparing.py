@@ -13,6 +13,7 @@ from eval_tasks.publish import comparison_view
 from eval_tasks.records import Comparison, DecisionRule, to_json
 from eval_tasks.registry import load_rule_file
 from eval_tasks.report import report_html, terminal_text
+from eval_tasks.store import Store
 
 
 @click.command("compare")
@@ -21,7 +22,7 @@ from eval_tasks.report import report_html, terminal_text
 @click.option(
     "--scores", is_flag=True, help="A and B are JSONL files of item_id, score, and optionally benchmark, cluster."
 )
-@click.option("--rule", default=None, help="A registered rule's name, or with --scores a rule's YAML file.")
+@click.option("--rule", default=None, help="A registered rule's name, or a rule's YAML file.")
 @click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
 @click.option(
     "--fail-on",
@@ -54,7 +55,7 @@ def compare_command(
         comparison = compare_files(Path(a), Path(b), rule=_rule_of(rule) if rule else None, alpha=alpha)
     else:
         store = opened()
-        registered = store.catalog.rule(rule) if rule else None
+        registered = _registered(store, rule) if rule else None
         run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
         comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha, grader=grader)
     view = comparison_view(store, comparison)
@@ -65,6 +66,11 @@ def compare_command(
     else:
         click.echo(terminal_text(view))
     return 1 if _strikes(comparison, fail_on) else 0
+
+
+def _registered(store: Store, rule: str) -> DecisionRule:
+    """By name, or from a file, which binds only when the catalog has the same rule."""
+    return _rule_of(rule) if rule.endswith((".yaml", ".yml")) else store.catalog.rule(rule)
 
 
 def _rule_of(path: str) -> DecisionRule:

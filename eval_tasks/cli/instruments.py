@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
-from eval_tasks.records import to_json
+from eval_tasks.records import DecisionRule, to_json
 from eval_tasks.register import register_rule, register_suite
 
 _yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -69,11 +69,14 @@ def rules_list(as_json: bool) -> None:
     if as_json:
         print_json([to_json(r) | {"rule_id": r.rule_id} for r in rules])
         return
-    rows = [
-        (r.name, r.kind, r.metric, ", ".join(f"{w:g} x {b}" for b, w in r.components.items()), r.alpha, r.registered_at)
-        for r in rules
-    ]
-    print_table("decision rules", ("name", "kind", "metric", "components", "alpha", "registered (UTC)"), rows)
+    rows = [(r.name, r.kind, r.metric, _decides(r), r.alpha, r.multiplicity, r.seeds, r.registered_at) for r in rules]
+    columns = ("name", "kind", "metric", "decides", "alpha", "multiplicity", "seeds", "registered (UTC)")
+    print_table("decision rules", columns, rows)
+
+
+def _decides(rule: DecisionRule) -> str:
+    """What decides: a weighted composite, or several benchmarks apart."""
+    return ", ".join(rule.primary or (f"{w:g} x {b}" for b, w in rule.components.items()))
 
 
 @rules_group.command("show")

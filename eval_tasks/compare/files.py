@@ -136,7 +136,7 @@ def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher
         unit="fraction" if all(0 <= v <= 1 for v in values) else "score",
         binary=values <= {0.0, 1.0},
     )
-    metric = rule.metric if rule is not None and name in rule.components and rule.metric != "primary" else "score"
+    metric = rule.metric if rule is not None and name in rule.benchmarks and rule.metric != "primary" else "score"
     clustered = any(side["cluster"].null_count < side.num_rows for side in sides)
     return BenchmarkArms(
         benchmark=name,

@@ -13,7 +13,7 @@ from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
-from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run
+from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run, to_json
 from eval_tasks.records.verdict import Compatibility
 from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
@@ -57,7 +57,9 @@ def compare(
             f"runs {a.run_id} and {b.run_id} have no item in common: "
             + "; ".join(f"{arm.benchmark}: {arm.difference}" for arm in arms)
         )
-    late = _why_not_binding(rule, a) if rule is not None else ""
+    late = ""
+    if rule is not None:
+        rule, late = _binding(store, rule, a)
     sides = Sides(
         run_a=a.run_id,
         run_b=b.run_id,
@@ -162,7 +164,7 @@ def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str) -> MetricInfo:
 
 def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
     """The rule's metric for the benchmarks it names (``primary``: each one's own), the primary metric for the rest."""
-    if rule is None or benchmark.name not in rule.components or rule.metric == "primary":
+    if rule is None or benchmark.name not in rule.benchmarks or rule.metric == "primary":
         return benchmark.primary_metric
     known = metrics_of(benchmark.scorer.name, benchmark.sampling)
     if rule.metric not in known:
@@ -223,12 +225,19 @@ def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) ->
     return statuses, note(checks, n_found / len(statuses) if statuses else 0.0)
 
 
-def _why_not_binding(rule: DecisionRule, a: Run) -> str:
-    if not rule.registered_at:
-        return f"rule {rule.name!r} was never registered"
-    if _moment(rule.registered_at) > _moment(a.created_at):
-        return f"rule {rule.name!r} was registered at {rule.registered_at}, after run A began at {a.created_at}"
-    return ""
+def _binding(store: Store, rule: DecisionRule, a: Run) -> tuple[DecisionRule, str]:
+    """The rule as registered, and why it is no decision made before run A: the catalog's copy and time count."""
+    registered = next((known for known in store.catalog.rules() if known.name == rule.name), None)
+    if registered is None:
+        return replace(rule, registered_at=""), f"rule {rule.name!r} was never registered"
+    if registered.rule_id != rule.rule_id:
+        new, old = to_json(rule), to_json(registered)
+        changed = ", ".join(name for name in new if name != "registered_at" and new[name] != old[name])
+        return replace(rule, registered_at=""), f"rule {rule.name!r} was changed since it was registered ({changed})"
+    if _moment(registered.registered_at) > _moment(a.created_at):
+        late = f"rule {rule.name!r} was registered at {registered.registered_at}, after run A began at {a.created_at}"
+        return registered, late
+    return registered, ""
 
 
 def _moment(text: str) -> datetime:

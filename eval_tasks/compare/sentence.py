@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from eval_tasks.records import DecisionRule, PairedTest
@@ -9,6 +10,10 @@ from eval_tasks.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from eval_tasks.compare.verdict import Decision
+
+MOST_NAMED = 4
+
+_ADJUSTED = {"none": "p not adjusted", "holm": "p adjusted by Holm", "bh": "p adjusted by Benjamini-Hochberg"}
 
 _KINDS = {
     "superiority": "superiority",
@@ -53,14 +58,53 @@ def explain(rule: DecisionRule, decision: Decision, test: PairedTest, *, interva
     return reason + "."
 
 
+def explain_several(
+    rule: DecisionRule,
+    overall: Decision,
+    tests: Sequence[PairedTest],
+    intervals: Sequence[Interval],
+    *,
+    level: float,
+    margin: float,
+) -> str:
+    """The same of several primary benchmarks that were decided apart. intervals: of A - B at confidence `level`."""
+    unit = tests[0].unit
+    kind = _KINDS[rule.kind].format(margin=amount(rule.margin, unit))
+    parts = [_one_of_several(t, i, level) for t, i in list(zip(tests, intervals, strict=True))[:MOST_NAMED]]
+    more = f"; and {len(tests) - MOST_NAMED} more in the table" if len(tests) > MOST_NAMED else ""
+    ruled = f"; rule {rule.name!r} ({kind}, alpha {rule.alpha:g}, {_ADJUSTED[rule.multiplicity]}) "
+    reason = "; ".join(parts) + more + ruled + ("is met" if overall.rule_met else "is not met")
+    if overall.claim:
+        reason += f": {overall.claim}"
+    elif overall.inconclusive == "EQUIVALENT":
+        reason += f"; any difference is smaller than {amount(margin, unit)} on each"
+    elif overall.inconclusive == "UNDERPOWERED":
+        found = [t for t in tests if t.mde is not None]
+        if found:
+            reason += "; true differences that would have been found four times in five: "
+            reason += ", ".join(f"{amount(t.mde or 0.0, t.unit)} on {t.benchmark}" for t in found[:MOST_NAMED])
+    return reason + "."
+
+
+def _one_of_several(test: PairedTest, interval: Interval, level: float) -> str:
+    says = {"A better": "A is better", "B better": "B is better"}.get(test.verdict, "no difference is shown")
+    delta = test.delta or 0.0
+    q = "" if test.q is None else f", q = {test.q:.2g}"
+    return (
+        f"on {test.benchmark} {test.metric} {says} (A - B = {amount(delta, test.unit)}, {100 * level:.3g} % interval "
+        f"{span(interval, test.unit)}{q}; {test.n_pairs:,} items)"
+    )
+
+
 def _figures(rule: DecisionRule, test: PairedTest, interval: Interval) -> str:
     delta = test.delta or 0.0
+    p_value = "" if test.p is None else f"p = {test.p:.2g}"
     way = "as high as" if delta == 0 else "higher than" if delta > 0 else "lower than"
     size = "" if delta == 0 else f"{amount(abs(delta), test.unit)} "
     q = f", q = {test.q:.2g}" if test.q is not None and test.q != test.p else ""
     return (
         f"A is {size}{way} B (A - B, {100 * (1 - rule.alpha):g} % interval {span(interval, test.unit)}; "
-        f"p = {test.p:.2g}{q}; {test.n_pairs:,} items)"
+        f"{p_value}{q}; {test.n_pairs:,} items)"
     )
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eval_tasks.compare.sentence import span
 from eval_tasks.compare.testing import Tested
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import DecisionRule
-from eval_tasks.records.verdict import Inconclusive, Verdict
+from eval_tasks.records.verdict import Inconclusive, Multiplicity, Verdict
 from eval_tasks.stats.intervals import Interval
-from eval_tasks.stats.multiplicity import benjamini_hochberg, false_coverage_confidence
+from eval_tasks.stats.multiplicity import benjamini_hochberg, false_coverage_confidence, holm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +29,10 @@ class Decision:
     claim: str = ""
 
 
-def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
-    """Benjamini-Hochberg over the tested benchmarks; None is not tested and takes no part."""
-    q = benjamini_hochberg(np.array([np.nan if p is None else p for p in p_values], dtype=np.float64))
+def adjusted(p_values: Sequence[float | None], method: Multiplicity = "bh") -> list[float | None]:
+    """p adjusted over the tested benchmarks; None is not tested and takes no part."""
+    p = np.array([np.nan if value is None else value for value in p_values], dtype=np.float64)
+    q = p if method == "none" else holm(p) if method == "holm" else benjamini_hochberg(p)
     return [None if np.isnan(value) else float(value) for value in q]
 
 
@@ -45,19 +45,16 @@ def with_verdicts(tested: Sequence[Tested], alpha: float) -> list[Tested]:
     n_called = sum(call != "INDISTINGUISHABLE" for call in calls)
     result = []
     for t, q, q_same, call in zip(tested, q_values, q_equivalence, calls, strict=True):
-        notes = t.test.notes
+        notes, ci_fcr = t.test.notes, None
         inconclusive: Inconclusive = ""
         if q is not None and call == "INDISTINGUISHABLE":
             inconclusive = "EQUIVALENT" if _equivalent(t, q_same, alpha) else "UNDERPOWERED"
             if q <= alpha:
                 notes += ("not called: the missing items could undo the difference",)
         if call != "INDISTINGUISHABLE" and n_called < n_tested:
-            low_high = t.interval(false_coverage_confidence(n_called, n_tested, alpha))
-            if low_high is not None:
-                adjusted_span = span(low_high, t.test.unit)
-                notes += (f"FCR-adjusted interval ({n_called} of {n_tested} benchmarks called): {adjusted_span}",)
-        test = replace(t.test, q=q, verdict=call, inconclusive=inconclusive, notes=notes)
-        result.append(replace(t, test=test, p_equivalence=q_same))
+            ci_fcr = t.interval(false_coverage_confidence(n_called, n_tested, alpha))
+        test = replace(t.test, q=q, verdict=call, inconclusive=inconclusive, notes=notes, ci_fcr=ci_fcr)
+        result.append(replace(t, test=test))
     return result
 
 
@@ -128,14 +125,22 @@ def decide(
 
 def check_rule(rule: DecisionRule) -> None:
     """Raises UserError for a rule that cannot decide: weights, margin, alpha or kind that make no sense."""
-    if not rule.components:
-        raise UserError(f"rule {rule.name!r} names no benchmark; give components, such as {{mmlu: 1.0}}")
+    if bool(rule.components) == bool(rule.primary):
+        raise UserError(
+            f"rule {rule.name!r} names no benchmark; give components, such as {{mmlu: 1.0}}, or several primary ones"
+            if not rule.components
+            else f"rule {rule.name!r} has both components and primary benchmarks; one of the two decides"
+        )
     for name, weight in rule.components.items():
         if not np.isfinite(weight) or weight <= 0:
             raise UserError(f"rule {rule.name!r}: weight {weight} of {name!r}; weights are above 0")
     total = sum(rule.components.values())
-    if abs(total - 1) > 1e-9:
+    if rule.components and abs(total - 1) > 1e-9:
         raise UserError(f"rule {rule.name!r}: weights sum to {total:g}, not 1")
+    if len(set(rule.primary)) < len(rule.primary):
+        raise UserError(f"rule {rule.name!r}: a benchmark is primary twice in {', '.join(rule.primary)}")
+    if rule.seeds < 1:
+        raise UserError(f"rule {rule.name!r}: {rule.seeds} seeds; an arm has 1 run at least")
     if not np.isfinite(rule.margin) or rule.margin < 0:
         raise UserError(f"rule {rule.name!r}: margin {rule.margin}; a margin is a fraction of 0 or more")
     if rule.margin == 0 and rule.kind == "non_inferiority":
@@ -147,13 +152,13 @@ def check_rule(rule: DecisionRule) -> None:
 def rule_tests(rule: DecisionRule, tested: Sequence[Tested]) -> list[Tested]:
     """The benchmarks the rule names, in its order. Raises UserError when one is not in the comparison."""
     by_name = {t.test.benchmark: t for t in tested}
-    for name in rule.components:
+    for name in rule.benchmarks:
         if name not in by_name:
             raise UserError(
                 f"rule {rule.name!r} names benchmark {name!r}, which the two runs do not share; "
                 f"{did_you_mean(name, by_name)}"
             )
-    chosen = [by_name[name] for name in rule.components]
+    chosen = [by_name[name] for name in rule.benchmarks]
     for t in chosen:
         if (rule.direction == "higher") != t.test.higher_is_better:
             better = "higher" if t.test.higher_is_better else "lower"
@@ -161,7 +166,8 @@ def rule_tests(rule: DecisionRule, tested: Sequence[Tested]) -> list[Tested]:
                 f"rule {rule.name!r} says {rule.direction} is better, but {better} is better for {t.test.metric!r} of "
                 f"{t.test.benchmark!r}; register it with direction: {better}"
             )
-    if len({t.test.unit for t in chosen}) > 1:
+    if len({t.test.unit for t in chosen}) > 1 and (rule.components or rule.margin > 0):
         units = ", ".join(sorted({t.test.unit for t in chosen}))
-        raise UserError(f"rule {rule.name!r} adds benchmarks of different units ({units}); a composite needs one")
+        way_out = "a composite needs one" if rule.components else "a margin has one"
+        raise UserError(f"rule {rule.name!r} adds benchmarks of different units ({units}); {way_out}")
     return chosen

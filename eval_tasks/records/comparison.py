@@ -9,39 +9,58 @@ from typing import Literal
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.records.codec import to_json
 from eval_tasks.records.variance import Lineage, RecipeAnswer, VarianceTerm
-from eval_tasks.records.verdict import Compatibility, Inconclusive, Verdict
+from eval_tasks.records.verdict import Compatibility, Inconclusive, Multiplicity, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRule:
-    """What was decided before the run. `margin` in fractions; `components` maps benchmark name to weight (sum 1).
+    """What was decided before the run. `margin` in fractions (or the metric's unit), `direction` says which is better.
 
+    What decides is `components` (benchmark name -> weight, summing to 1: one benchmark, or a composite of several), or
+    `primary` (several benchmarks, each decided apart). `multiplicity`: how the primary p-values are adjusted, over
+    `primary`, or with one p over all benchmarks of the comparison. `seeds`: runs that each arm must have.
     `kind`: ``superiority`` (q <= alpha), ``superiority_by_margin``, ``non_inferiority``, ``point_and_p``.
     """
 
     name: str
     kind: Literal["superiority", "superiority_by_margin", "non_inferiority", "point_and_p"]
     metric: str
-    components: Mapping[str, float]
+    components: Mapping[str, float] = field(default_factory=dict)
     alpha: float = 0.05
     margin: float = 0.0
     direction: Literal["higher", "lower"] = "higher"
     registered_at: str = ""
+    primary: tuple[str, ...] = ()
+    multiplicity: Multiplicity = "none"
+    seeds: int = 1
 
     @property
     def rule_id(self) -> str:
-        """Digest of the rule's content, its time of registration apart."""
+        """Digest of the rule's content, its time of registration apart.
+
+        Fields that came later are left out at their defaults, so that rules of earlier releases keep their ids.
+        """
         content = to_json(self)
         content.pop("registered_at")
+        for name, default in (("primary", []), ("multiplicity", "none"), ("seeds", 1)):
+            if content[name] == default:
+                del content[name]
         return short_id(digest_value(content))
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The benchmarks that decide, by name."""
+        return self.primary or tuple(self.components)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedTest:
     """One benchmark of a comparison. `n_discordant` = b + c; b: only A right, c: only B right (None when continuous).
 
-    `q` is p adjusted by Benjamini-Hochberg over the tested benchmarks. `mde` is the smallest true difference that these
-    data would find with 80 % power. A benchmark that could not be tested has `not_tested` set and no p.
+    `q` is p adjusted by `adjusted_by`: Benjamini-Hochberg over the tested benchmarks, or for a `primary` benchmark of
+    the rule as the rule says; its verdict is then the rule's. `ci_fcr` is the interval that agrees with q, where a
+    benchmark is called among others that are not (false coverage rate). `mde` is the smallest true difference that
+    these data would find with 80 % power. A benchmark that could not be tested has `not_tested` set and no p.
     """
 
     benchmark: str
@@ -74,6 +93,9 @@ class PairedTest:
     companion_p: float | None = None
     notes: tuple[str, ...] = ()
     variances: tuple[VarianceTerm, ...] = ()
+    primary: bool = False
+    adjusted_by: Multiplicity = "bh"
+    ci_fcr: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

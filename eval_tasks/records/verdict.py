@@ -7,3 +7,4 @@ from typing import Literal
 Verdict = Literal["A better", "B better", "INDISTINGUISHABLE"]
 Inconclusive = Literal["", "EQUIVALENT", "UNDERPOWERED"]
 Compatibility = Literal["SCORE", "PAIRED", "PARTIAL", "NONE"]
+Multiplicity = Literal["none", "holm", "bh"]

@@ -143,8 +143,13 @@ def _test_row(test: PairedTest) -> tuple[str, ...]:
         else f"{count(test.n_pairs)} of {count(test.n_attempted)}",
         amount(test.mde, test.unit),
         sentences.call(test),
-        "; ".join(part for part in (method, test.compatibility, *test.notes) if part),
+        "; ".join(part for part in (method, test.compatibility, _fcr(test), *test.notes) if part),
     )
+
+
+def _fcr(test: PairedTest) -> str:
+    """The interval that allows for having been picked out of many."""
+    return "" if test.ci_fcr is None else f"FCR-adjusted interval {change_interval(test.ci_fcr, test.unit)}"
 
 
 def clean_tests(comparison: Comparison) -> Table | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from eval_tasks.aggregate import aggregate
 from eval_tasks.compare import compare
 from eval_tasks.compare.runs import compatibility
 from eval_tasks.errors import NotComparableError, UserError
-from eval_tasks.records import Sampling
+from eval_tasks.records import DecisionRule, Sampling
 from eval_tasks.store import Store
 from tests.compare.arms import cells, rule
 from tests.compare.stored import scores_of, stored_run
@@ -38,25 +39,48 @@ def test_two_runs_are_compared_and_kept(store):
     assert store.catalog.comparison(comparison.comparison_id) == comparison
 
 
+def registered(store: Store, at: str = EARLY, **fields: Any) -> DecisionRule:
+    return store.catalog.save_rule(rule(registered_at=at, **fields))
+
+
 def test_a_rule_registered_before_the_run_binds(store):
     a, b = two_runs(store)
-    comparison = compare(store, a, b, rule=rule(registered_at=EARLY))
+    comparison = compare(store, a, b, rule=registered(store))
     assert (comparison.verdict, comparison.exploratory, comparison.rule_met) == ("A better", False, True)
 
 
-@pytest.mark.parametrize(
-    ("registered_at", "why"),
-    [
-        (LATE, "was registered at 2026-02-01"),
-        ("2026-01-31T12:00:01", "was registered at 2026-01-31"),
-        ("2026-01-31T10:30:00-02:00", "was registered at 2026-01-31"),
-        ("", "was never registered"),
-    ],
-)
-def test_a_rule_registered_later_or_never_is_exploratory(store, registered_at, why):
+@pytest.mark.parametrize("at", [LATE, "2026-01-31T12:00:01", "2026-01-31T10:30:00-02:00"])
+def test_a_rule_registered_later_is_exploratory(store, at):
     a, b = two_runs(store)
-    comparison = compare(store, a, b, rule=rule(registered_at=registered_at))
-    assert comparison.exploratory and why in comparison.reason and comparison.verdict == "A better"
+    comparison = compare(store, a, b, rule=registered(store, at))
+    assert comparison.exploratory and f"was registered at {at[:10]}" in comparison.reason
+    assert comparison.verdict == "A better" and store.catalog.comparison(comparison.comparison_id).exploratory
+
+
+def test_a_rule_that_claims_a_time_and_was_never_registered_is_exploratory(store):
+    a, b = two_runs(store)
+    comparison = compare(store, a, b, rule=rule(registered_at=EARLY))
+    assert comparison.exploratory and "was never registered" in comparison.reason
+    assert comparison.rule.registered_at == ""
+
+
+def test_a_rule_changed_since_it_was_registered_is_exploratory(store):
+    a, b = two_runs(store)
+    kept = registered(store, margin=0.01)
+    comparison = compare(store, a, b, rule=replace(kept, margin=0.0, alpha=0.1))
+    assert comparison.exploratory and comparison.verdict == "A better"
+    assert "was changed since it was registered (alpha, margin)" in comparison.reason
+    with pytest.raises(UserError, match=r"name 'ship' is registered with other content \(margin differ\)"):
+        registered(store, margin=0.02)
+
+
+def test_a_rule_that_asks_for_seeds_gives_one_run_an_arm_no_verdict(store):
+    a, b = two_runs(store)
+    comparison = compare(store, a, b, rule=registered(store, seeds=3))
+    assert comparison.verdict is None and comparison.rule_met is None and not comparison.exploratory
+    assert "asks for 3 runs of each arm, trained with their own seeds, and there is 1 of A and 1 of B" in (
+        comparison.reason
+    )
 
 
 def test_one_grader_scores_both_arms(store):
@@ -105,7 +129,7 @@ def test_a_quarantined_number_is_not_compared(store):
     a, b = two_runs(store)
     shut = [replace(m, quarantined=True, quarantine_reason="below chance") for m in aggregate(store, b)]
     store.catalog.save_measurements(b, shut)
-    comparison = compare(store, a, b, rule=rule(registered_at=EARLY))
+    comparison = compare(store, a, b, rule=registered(store))
     assert comparison.tests[0].not_tested == "quarantined in B: below chance" and comparison.tests[0].p is None
     assert comparison.verdict is None
 

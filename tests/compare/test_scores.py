@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_tasks.compare import compare_scores
-from eval_tasks.compare.sentence import span
 from eval_tasks.errors import NotComparableError, UserError
 from eval_tasks.records import Comparison, from_json, to_json
 from eval_tasks.scoring.registry import MetricInfo
@@ -176,8 +175,8 @@ def test_never_checked_has_no_companion():
 def test_a_called_benchmark_among_others_shows_its_selection_adjusted_interval():
     tests = compare_scores([of_cells(*BETTER, name="moved"), of_cells(*SAME, name="still")], SIDES).tests
     low, high = newcombe10(Table(both=700, b=120, c=60, neither=120), 0.975)
-    assert f"FCR-adjusted interval (1 of 2 benchmarks called): {span((low, high), 'fraction')}" in tests[0].notes
-    assert not any("FCR" in note for note in tests[1].notes)
+    assert tests[0].ci_fcr == pytest.approx((low, high)) and tests[1].ci_fcr is None
+    assert tests[0].ci_fcr[0] < tests[0].ci95[0] < tests[0].ci95[1] < tests[0].ci_fcr[1]
 
 
 def test_no_common_item_is_refused():
