@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from eval_tasks.errors import CheckpointGoneError, DataError, InfraError
-from eval_tasks.records import BenchmarkVersion, Item, Plan, Response, Run, Score
-from eval_tasks.scoring import check_scorer, score
+from eval_tasks.errors import CheckpointGoneError, InfraError
+from eval_tasks.records import BenchmarkVersion, Plan, Run
+from eval_tasks.scoring import check_scorer
+from eval_tasks.scoring.run_rows import planned_items, score_run
 from eval_tasks.store import Store
 
 
@@ -35,7 +36,7 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     benchmarks = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
     for benchmark in benchmarks:
         check_scorer(benchmark)
-    planned = _planned_items(store, plan)
+    planned = planned_items(store, plan)
     total = sum(len(ids) for ids in planned.values())
     done = 0
     n_rows: dict[str, int] = {}
@@ -43,7 +44,7 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     for benchmark in benchmarks:
         item_ids = planned[benchmark.benchmark_id]
         grader = grader_of(benchmark)
-        store.scores.write(run_id, benchmark.benchmark_id, grader, list(_scored(store, run_id, benchmark, item_ids)))
+        store.scores.write(run_id, benchmark.benchmark_id, grader, score_run(store, run_id, benchmark, item_ids))
         n_rows[benchmark.name] = len(item_ids)
         graders[benchmark.name] = grader
         done += len(item_ids)
@@ -81,31 +82,3 @@ def close_run(store: Store, run: Run, plan: Plan) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         store.catalog.update_run(run.run_id, status="closed", reason="", closed_at=run.closed_at or now)
     store.queue.compact(run.run_id)
-
-
-def _planned_items(store: Store, plan: Plan) -> dict[str, set[str]]:
-    planned: dict[str, set[str]] = {benchmark_id: set() for benchmark_id in plan.request.benchmark_ids}
-    for batch in store.blobs.get_batches(plan.batches_blob):
-        planned[batch.benchmark_id].update(batch.item_ids)
-    return planned
-
-
-def _scored(store: Store, run_id: str, benchmark: BenchmarkVersion, planned: set[str]) -> Iterator[Score]:
-    items: dict[str, Item] = {i.item_id: i for i in store.blobs.get_items(benchmark.items_blob, planned)}
-    seen: set[str] = set()
-    for response in store.responses.rows(run_id, benchmark.benchmark_id):
-        if response.item_id not in items or response.item_id in seen:
-            raise DataError(
-                f"run {run_id}, {benchmark.name}: row {response.item_id!r} was not planned, or is there twice"
-            )
-        seen.add(response.item_id)
-        yield from score(benchmark, items[response.item_id], response)
-    for item_id in sorted(planned - seen):
-        missing = Response(
-            benchmark_id=benchmark.benchmark_id,
-            item_id=item_id,
-            status="missing",
-            prompt_digest="",
-            reason="no row in a closed run",
-        )
-        yield from score(benchmark, items[item_id], missing)

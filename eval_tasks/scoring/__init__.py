@@ -1,4 +1,4 @@
-"""An item and the response to it -> scores, one per metric. Knows no storage, no engine and no suite.
+"""An item and the response to it -> scores, one per metric. Knows no engine, no suite, and no store but in `run_rows`.
 
 Where a scorer mirrors a convention, the convention is that of lm-evaluation-harness at `LM_EVAL_VERSION`; each place
 where we differ on purpose is named in the scorer's module. A scorer is one function under `@scorer` in one module,

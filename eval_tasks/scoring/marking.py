@@ -98,7 +98,8 @@ def _output_marks(found: Scorer, benchmark: BenchmarkVersion, item: Item, respon
         if response.status != "ok":
             return _unjudged(found, response.status, response.reason, weights)
         case, remark = _case(benchmark, item, response)
-        return [replace(mark, reason=mark.reason or remark) for mark in found.function(case)]
+        marks = found.function(case)
+        return [replace(mark, reason=mark.reason or remark) for mark in marks] if remark else marks
     except Excluded as outcome:
         return _without_value(found, "excluded", str(outcome), weights)
     except Unscoreable as outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -83,27 +83,22 @@ class Blobs:
 
     def get_items(self, digest: str, item_ids: Collection[str] | None = None) -> list[Item]:
         """The items of that blob in item_id order, all or those named. Raises DataError for an id that is not in it."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        return list(self.iter_items(digest, item_ids))
 
-        table = self._table(digest)
-        if item_ids is not None:
-            wanted = sorted(set(item_ids))
-            table = table.filter(pc.is_in(table["item_id"], value_set=pa.array(wanted, type=pa.string())))
-            if table.num_rows != len(wanted):
-                absent = sorted(set(wanted) - set(table["item_id"].to_pylist()))
-                raise DataError(f"{len(absent)} items are not in blob {self.uri(digest)}: {', '.join(absent[:3])}")
-        return [
-            Item(
-                item_id=row["item_id"],
-                fields=json.loads(row["fields"]),
-                target=json.loads(row["target"]),
-                metadata=json.loads(row["metadata"]),
-                stratum=row["stratum"],
-                cluster=row["cluster"],
-            )
-            for row in table.to_pylist()
-        ]
+    def iter_items(self, digest: str, item_ids: Collection[str] | None = None) -> Iterator[Item]:
+        """As `get_items`, a few at a time; an id that is not there is raised at the end."""
+        from eval_tasks.store.parquet import opened
+
+        wanted = None if item_ids is None else set(item_ids)
+        with opened(self.get(digest), self.uri(digest)) as file:
+            for part in file.iter_batches(batch_size=1000):
+                for item in _items_of(part, wanted):
+                    if wanted is not None:
+                        wanted.remove(item.item_id)
+                    yield item
+        if wanted:
+            shown = ", ".join(sorted(wanted)[:3])
+            raise DataError(f"{len(wanted)} items are not in blob {self.uri(digest)}: {shown}")
 
     def put_batches(self, batches: Iterable[PlannedBatch]) -> str:
         """Store a plan's batches as one table in batch order; gives the blob's digest."""
@@ -132,6 +127,22 @@ class Blobs:
 
 def _name(digest: str) -> str:
     return f"blobs/{digest[:2]}/{digest[2:]}"
+
+
+def _items_of(part: Any, wanted: Collection[str] | None) -> Iterator[Item]:
+    """The wanted items of a record batch."""
+    columns = [part.column(name).to_pylist() for name in ("item_id", "fields", "target", "metadata")]
+    groups = [part.column(name).to_pylist() for name in ("stratum", "cluster")]
+    for item_id, fields, target, metadata, stratum, cluster in zip(*columns, *groups, strict=True):
+        if wanted is None or item_id in wanted:
+            yield Item(
+                item_id=item_id,
+                fields=json.loads(fields),
+                target=json.loads(target),
+                metadata=json.loads(metadata) if metadata != "{}" else {},
+                stratum=stratum,
+                cluster=cluster,
+            )
 
 
 def _to_text(value: object) -> str:

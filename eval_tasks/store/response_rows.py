@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import nan
 from typing import Any
+
+import pyarrow as pa
 
 from eval_tasks.records import Response, Sample
 from eval_tasks.store.parquet import RESPONSES
@@ -41,14 +44,31 @@ def table_of(rows: Sequence[Response], digests: Sequence[str], *, shard: int, ba
 
 def responses_of(table: Any) -> Iterator[Response]:
     """The responses of a table or record batch that has all columns."""
-    for row in table.to_pylist():
+    plain = [table.column(name).to_pylist() for name in _PLAIN if name != "output_ids"]
+    names = [name for name in _PLAIN if name != "output_ids"]
+    output_ids, logprobs = _lists(table.column("output_ids")), _lists(table.column("logprobs"))
+    token_logprobs = _lists(table.column("token_logprobs"))
+    samples: Sequence[Any] = [None] * table.num_rows
+    if "samples" in table.schema.names and table.column("samples").null_count < table.num_rows:
+        samples = table.column("samples").to_pylist()
+    for n, values in enumerate(zip(*plain, strict=True)):
         yield Response(
-            **{name: row[name] for name in _PLAIN if name != "output_ids"},
-            output_ids=tuple(row["output_ids"]),
-            logprobs=_with_nan(row["logprobs"]),
-            token_logprobs=tuple(_with_nan(values) for values in row["token_logprobs"]),
-            samples=tuple(_sample_of(sample) for sample in row.get("samples") or ()),
+            **dict(zip(names, values, strict=True)),
+            output_ids=output_ids[n],
+            logprobs=logprobs[n],
+            token_logprobs=token_logprobs[n],
+            samples=tuple(_sample_of(sample) for sample in samples[n] or ()),
         )
+
+
+def _lists(column: Any) -> list[tuple[Any, ...]]:
+    """A tuple per row of a column of lists, of lists of lists too; a null number is NaN. No row is null."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array.values, pa.ListArray):
+        values: list[Any] = _lists(array.values)
+    else:
+        values = array.values.to_numpy(zero_copy_only=False).tolist()
+    return [tuple(values[start:end]) for start, end in pairwise(array.offsets.to_pylist())]
 
 
 def _sample_row(sample: Sample) -> dict[str, Any]:

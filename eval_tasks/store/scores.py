@@ -6,8 +6,7 @@ A set is its file and then its entry, written last; readers follow entries only.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow.compute as pc
@@ -16,9 +15,9 @@ from eval_tasks.digests import canonical_json, digest_parts
 from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Score
 from eval_tasks.store.files import FileStore
-from eval_tasks.store.identity import rows_digest, storable_score, stored_score_digest
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import SCORES
+from eval_tasks.store.score_rows import score_table
 
 HUMAN = "human/"
 
@@ -30,15 +29,13 @@ class Scores:
         self._files = files
         self._named = NamedFiles(files)
 
-    def write(self, run_id: str, benchmark_id: str, grader: str, rows: Sequence[Score]) -> None:
-        """Store a grader's scores. The same again is a no-op.
+    def write(self, run_id: str, benchmark_id: str, grader: str, rows: Iterable[Score]) -> None:
+        """Store a grader's scores. The same again is a no-op. `rows` in item_id order need the least memory.
 
         Raises DataError when this grader's scores are there with other content, for a doubled (metric, item), or for a
         row of another benchmark.
         """
-        ordered = [storable_score(row) for row in sorted(rows, key=lambda row: (row.metric, row.item_id))]
-        _check_rows(run_id, benchmark_id, ordered)
-        digest = rows_digest(stored_score_digest(row) for row in ordered)
+        table, digest = score_table(run_id, benchmark_id, rows)
         entries = self._entries(run_id, benchmark_id)
         if grader in entries:
             if entries[grader]["rows_digest"] != digest:
@@ -49,15 +46,13 @@ class Scores:
             return
         key = digest_parts([grader])[:16]
         name = f"{_folder(run_id, benchmark_id)}/{key}-{digest[:16]}.parquet"
-        columns = {field: [getattr(row, field) for row in ordered] for field in SCORES.schema.names}
-        table = SCORES.table(columns)
         with self._files.draft(name) as draft:
             SCORES.write(draft.handle, table)
         entry = {
             "grader": grader,
             "sequence": 1 + max((e["sequence"] for e in entries.values()), default=0),
             **NamedFiles.entry(name, draft),
-            "n_rows": len(ordered),
+            "n_rows": table.num_rows,
             "rows_digest": digest,
         }
         self._files.write(f"{_folder(run_id, benchmark_id)}/{key}.json", canonical_json(entry))
@@ -121,15 +116,6 @@ class Scores:
             except ValueError as error:
                 raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
         return {entry["grader"]: entry for entry in sorted(found, key=lambda e: (e["sequence"], e["grader"]))}
-
-
-def _check_rows(run_id: str, benchmark_id: str, ordered: Sequence[Score]) -> None:
-    for row in ordered:
-        if row.benchmark_id != benchmark_id:
-            raise DataError(f"a score of {row.benchmark_id} for {row.item_id!r} is among those of {benchmark_id}")
-    for left, right in pairwise(ordered):
-        if (left.metric, left.item_id) == (right.metric, right.item_id):
-            raise DataError(f"run {run_id!r} has two scores {left.metric!r} for item {left.item_id!r}")
 
 
 def _folder(run_id: str, benchmark_id: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from eval_tasks.records import Response, Score
@@ -86,3 +87,14 @@ def test_every_field_of_a_sample_counts_and_so_does_their_order(change: dict) ->
 
 def test_order_counts_in_a_sequence_of_rows() -> None:
     assert rows_digest(["a", "b"]) != rows_digest(["b", "a"])
+
+
+def test_a_number_or_text_of_another_class_counts_as_what_it_is() -> None:
+    class Marked(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            return "other"
+
+    assert score_digest(score("a", reason=Marked("x"))) == score_digest(score("a", reason="x"))
+    assert score_digest(score("a", value=np.float64(0.25))) == score_digest(score("a", value=0.25))

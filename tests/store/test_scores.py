@@ -99,7 +99,8 @@ def test_sample_values_come_back_and_files_of_a_release_without_them_are_read(
     assert table["sample_values"].to_pylist() == [[1.0, 0.0], None]
     form = Form(schema=SCORES.schema.remove(SCORES.schema.get_field_index("sample_values")))
     with monkeypatch.context() as earlier:
-        earlier.setattr("eval_tasks.store.scores.SCORES", form)
+        for module in ("scores", "score_rows"):
+            earlier.setattr(f"eval_tasks.store.{module}.SCORES", form)
         store.scores.write("run", BENCHMARK_ID, "old@1", [score("a")])
     read = store.scores.read("run", BENCHMARK_ID, "old@1", metric="acc", columns=["item_id", "sample_values"])
     assert read.to_pylist() == [{"item_id": "a", "sample_values": None}]
