@@ -12,7 +12,7 @@ from eval_tasks.digests import digest_parts, short_id
 from eval_tasks.errors import DataError
 from eval_tasks.guard import contract, plausibility
 from eval_tasks.guard.contract import Breach
-from eval_tasks.guard.samples import take_samples
+from eval_tasks.raw_outputs import sample_lines, take_samples
 from eval_tasks.records import Alert, BenchmarkVersion, Excursion, GuardReport, Measurement
 from eval_tasks.scoring import metric_of
 from eval_tasks.store import Store
@@ -120,13 +120,7 @@ def _quarantined(measurement: Measurement, excursions: list[Excursion]) -> Measu
 
 def _alert(run_id: str, excursion: Excursion, now: str) -> Alert:
     lines = [f"{excursion.check}: {excursion.observed}, expected {excursion.expected}", ""]
-    for number, sample in enumerate(excursion.samples, start=1):
-        lines += [
-            f"[{number}] item {sample.item_id} ({sample.status})",
-            f"  prompt ends: {sample.prompt_tail[-200:]!r}",
-            f"  output: {sample.output[:300]!r}",
-            f"  extracted: {sample.extracted!r}   gold: {sample.gold[:200]!r}",
-        ]
+    lines += sample_lines(excursion.samples)
     return Alert(
         alert_id=short_id(digest_parts([run_id, excursion.benchmark_id, excursion.metric, excursion.check])),
         kind="excursion",

@@ -15,6 +15,7 @@ from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
 from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment, ImportedRows
+from eval_tasks.records.health import CurvePoint, HealthFinding, HealthLook, LossCurve, MeasuredNoise
 from eval_tasks.records.item import Item, Request, Response, Sample, Score
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
@@ -30,6 +31,7 @@ __all__ = [
     "CheckpointFile",
     "Companion",
     "Comparison",
+    "CurvePoint",
     "DataSource",
     "DecisionRule",
     "EngineConfig",
@@ -38,9 +40,13 @@ __all__ = [
     "Excursion",
     "FewShot",
     "GuardReport",
+    "HealthFinding",
+    "HealthLook",
     "ImportedRows",
     "Item",
     "Landing",
+    "LossCurve",
+    "MeasuredNoise",
     "Measurement",
     "PairedTest",
     "Plan",

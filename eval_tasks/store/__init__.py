@@ -22,6 +22,7 @@ from eval_tasks.store.catalog import (
     Grader,
     LandingRow,
     ReportRow,
+    SeriesPoint,
     ShardRow,
 )
 from eval_tasks.store.database import Database
@@ -44,6 +45,7 @@ __all__ = [
     "HubFiles",
     "LandingRow",
     "ReportRow",
+    "SeriesPoint",
     "ShardRow",
     "Store",
     "migrate",

@@ -157,6 +157,16 @@ measurements = Table(
 
 guards = Table("guards", metadata, _of_run(primary_key=True), Column("passed", Boolean, nullable=False), _record())
 
+health_looks = Table(
+    "health_looks",
+    metadata,
+    _of_run(primary_key=True),
+    Column("training_run", String(255), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    _record(),
+    Index("ix_health_looks_place", "training_run", "step"),
+)
+
 comparisons = Table(
     "comparisons",
     metadata,

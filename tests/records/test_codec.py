@@ -15,6 +15,7 @@ from eval_tasks.records import (
     CheckpointFile,
     Companion,
     Comparison,
+    CurvePoint,
     DataSource,
     DecisionRule,
     EngineConfig,
@@ -23,9 +24,13 @@ from eval_tasks.records import (
     Excursion,
     FewShot,
     GuardReport,
+    HealthFinding,
+    HealthLook,
     ImportedRows,
     Item,
     Landing,
+    LossCurve,
+    MeasuredNoise,
     Measurement,
     PairedTest,
     Plan,
@@ -94,6 +99,23 @@ RERUN = RerunDifference(benchmark="colours", metric="acc", n=10, delta=0.0, se_f
 TERM = VarianceTerm(source="training seed", standing="EXTRAPOLATED", sd=0.006, origin="study s@1")
 RECIPE = RecipeTest(benchmark="colours", metric="acc", delta=0.1, p=0.2, variances=(TERM,))
 
+FINDING = HealthFinding(
+    detection="divergence",
+    benchmark="web",
+    metric="bits_per_byte",
+    unit="bits per byte",
+    against_step=50,
+    observed=0.1,
+    threshold=0.02,
+    se=0.01,
+    p=1e-9,
+    alpha=1e-6,
+    detectable=0.05,
+    alarm=True,
+    since_step=100,
+)
+NOISE = MeasuredNoise(benchmark="web", metric="bits_per_byte", unit="bits per byte", sd=0.002, n_looks=20, last_step=50)
+POINT = CurvePoint(step=50, run_id="r", score=0.9, ci95=(0.8, 1.0))
 SAMPLES: tuple[Any, ...] = (
     STUDIED,
     SeedStudy(
@@ -189,6 +211,22 @@ SAMPLES: tuple[Any, ...] = (
     EXCURSION,
     GuardReport(run_id="r", passed=False, checks={"row_count": "passed"}, excursions=(EXCURSION,)),
     Alert(alert_id="a", kind="excursion", title="t", body="b", created_at=NOW),
+    FINDING,
+    NOISE,
+    HealthLook(
+        run_id="r",
+        training_run="tiny",
+        step=100,
+        look=2,
+        alpha_per_run=0.01,
+        horizon=1440,
+        findings=(FINDING,),
+        noise=(NOISE,),
+        not_detected=("progress",),
+        notes=("n",),
+    ),
+    POINT,
+    LossCurve(training_run="tiny", benchmark="web", metric="bits_per_byte", unit="bits per byte", points=(POINT,)),
     RULE,
     TEST,
     Comparison(

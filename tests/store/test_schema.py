@@ -25,7 +25,7 @@ def url(tmp_path: Path) -> str:
 
 
 def test_migrating_from_nothing_gives_the_tables_of_the_code(url: str) -> None:
-    assert migrate(url) == "0002"
+    assert migrate(url) == "0003"
     database = Database(url)
     options = {"version_table": schema.VERSION_TABLE, "compare_type": True}
     assert database.read(lambda c: compare_metadata(MigrationContext.configure(c, opts=options), metadata)) == []
@@ -36,7 +36,7 @@ def test_migrating_again_keeps_what_is_there(url: str) -> None:
     migrate(url)
     database = Database(url)
     database.write(lambda c: c.execute(text("INSERT INTO environments (env_fingerprint, record) VALUES ('f', '{}')")))
-    assert migrate(url) == "0002"
+    assert migrate(url) == "0003"
     assert database.read(lambda c: c.execute(text("SELECT count(*) FROM environments")).scalar_one()) == 1
     database.close()
 
@@ -66,7 +66,7 @@ def test_a_migration_that_fails_leaves_an_empty_database(url: str, monkeypatch: 
     database = Database(url)
     assert database.read(lambda c: inspect(c).get_table_names()) == []
     database.close()
-    assert migrate(url) == "0002"
+    assert migrate(url) == "0003"
 
 
 def test_a_catalog_of_a_newer_version_is_refused(settings: Settings) -> None:
@@ -83,7 +83,7 @@ def test_a_catalog_of_a_newer_version_is_refused(settings: Settings) -> None:
 def test_a_shared_catalog_that_is_behind_is_not_migrated_by_itself(url: str) -> None:
     database = Database(url)
     database.dialect = "postgresql"
-    with pytest.raises(UserError, match="at revision none, this version needs 0002; run: python -m eval_tasks migrate"):
+    with pytest.raises(UserError, match="at revision none, this version needs 0003; run: python -m eval_tasks migrate"):
         schema.prepare(database)
     assert database.read(lambda c: inspect(c).get_table_names()) == []
     database.close()

@@ -8,6 +8,7 @@ from eval_tasks.store.catalog.checkpoints import Checkpoints
 from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
 from eval_tasks.store.catalog.environments import Baseline, Block, Environments
 from eval_tasks.store.catalog.graders import Grader, Graders
+from eval_tasks.store.catalog.health import Health, SeriesPoint
 from eval_tasks.store.catalog.landings import LandingRow, Landings
 from eval_tasks.store.catalog.measurements import Measurements, ReportRow
 from eval_tasks.store.catalog.runs import Runs
@@ -23,6 +24,7 @@ __all__ = [
     "Grader",
     "LandingRow",
     "ReportRow",
+    "SeriesPoint",
     "ShardRow",
 ]
 
@@ -35,6 +37,7 @@ class Catalog(
     Shards,
     Measurements,
     Variances,
+    Health,
     Environments,
     Corpora,
     Graders,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from eval_tasks.digests import digest_parts
 from eval_tasks.prompts import render_text
@@ -53,6 +53,19 @@ def take_samples(store: Store, run_id: str, benchmark: BenchmarkVersion, grader:
             )
         )
     return tuple(samples)
+
+
+def sample_lines(samples: Sequence[SampleOutput]) -> list[str]:
+    """The outputs as lines of an alert's body."""
+    lines = []
+    for number, sample in enumerate(samples, start=1):
+        lines += [
+            f"[{number}] item {sample.item_id} ({sample.status})",
+            f"  prompt ends: {sample.prompt_tail[-200:]!r}",
+            f"  output: {sample.output[:300]!r}",
+            f"  extracted: {sample.extracted!r}   gold: {sample.gold[:200]!r}",
+        ]
+    return lines
 
 
 def _shown(response: Response) -> str:

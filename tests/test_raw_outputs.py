@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from eval_tasks.guard.samples import N_SAMPLES, _shown, choose, take_samples
+from eval_tasks.raw_outputs import N_SAMPLES, _shown, choose, take_samples
 from eval_tasks.store import Store
+from tests.answered import answered, checkpoint
 from tests.store import samples
+
+__all__ = ["answered", "checkpoint"]
 
 STATUSES = {f"i{n:03d}": "invalid" if n < 2 else "excluded" if n < 5 else "ok" for n in range(100)}
 
