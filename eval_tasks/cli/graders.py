@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from eval_tasks.cli import agreement
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.graders import import_labels, read_labels
@@ -19,18 +20,26 @@ from eval_tasks.store import Store
 
 @click.group("graders")
 def graders_group() -> None:
-    """Human labels as one more grader of a run."""
+    """Who scores: people and models beside a benchmark's own scorer, and whether they may."""
 
 
 @graders_group.command("list")
 @json_option
 def graders_list(as_json: bool) -> None:
-    """List registered graders."""
-    graders = opened().catalog.graders()
+    """List registered graders, and the grader in use of each benchmark that has one on record."""
+    catalog = opened().catalog
+    graders, in_use = catalog.graders(), catalog.graders_in_use()
     if as_json:
-        print_json([to_json(g) for g in graders])
+        benchmarks = {g.grader: [use.benchmark for use in in_use if use.grader == g.grader] for g in graders}
+        print_json([to_json(g) | {"in_use": benchmarks[g.grader]} for g in graders])
         return
-    print_table("graders", ("grader", "kind", "since (UTC)"), [(g.grader, g.kind, g.created_at) for g in graders])
+    rows = [(g.grader, g.kind, g.created_at, "yes" if g.adopted else "no") for g in graders]
+    print_table("graders", ("grader", "kind", "since (UTC)", "qualified"), rows)
+    print_table(
+        "in use",
+        ("benchmark", "grader", "since (UTC)", "why"),
+        [(u.benchmark, u.grader, u.since, u.reason) for u in in_use],
+    )
 
 
 @graders_group.command("import-labels")
@@ -84,5 +93,8 @@ def _benchmark(store: Store, run: Run, name: str) -> BenchmarkVersion:
         raise UserError(f"run {run.run_id[:12]} has no benchmark {name!r}; {did_you_mean(name, by_name)}")
     return by_name[name]
 
+
+for _command in agreement.COMMANDS:
+    graders_group.add_command(_command)
 
 COMMANDS = (graders_group,)

@@ -44,7 +44,12 @@ def read_labels(path: Path) -> list[Label]:
     Raises UserError naming the line for a field that is absent, a word that is no label, or two labels by one rater for
     one item.
     """
-    labels: dict[tuple[str, str], Label] = {}
+    return [label for label, _ in labelled_rows(path)]
+
+
+def labelled_rows(path: Path, rater: str = "") -> list[tuple[Label, Mapping[str, Any]]]:
+    """The same with each label's whole row. With `rater` the labels are all by that one, and no row names any."""
+    found: dict[tuple[str, str], tuple[Label, Mapping[str, Any]]] = {}
     for where, row in _rows(path):
         given = [row[name] for name in ("label", "score") if row.get(name) not in (None, "")]
         if len(given) > 1:
@@ -53,18 +58,19 @@ def read_labels(path: Path) -> list[Label]:
             if "label" not in row and "score" not in row:
                 raise UserError(f"{where}: no field 'label' or 'score'; {did_you_mean('label', map(str, row))}")
             continue
-        for name in ("item_id", "rater"):
+        for name in ("item_id",) if rater else ("item_id", "rater"):
             if row.get(name) in (None, ""):
                 raise UserError(f"{where}: no {name!r}; {did_you_mean(name, map(str, row))}")
-        label = Label(where=where, item_id=str(row["item_id"]), rater=str(row["rater"]), value=_value(where, given[0]))
-        if (earlier := labels.get((label.item_id, label.rater))) is not None:
+        by = rater or str(row["rater"])
+        label = Label(where=where, item_id=str(row["item_id"]), rater=by, value=_value(where, given[0]))
+        if (earlier := found.get((label.item_id, label.rater))) is not None:
             raise UserError(
-                f"{where}: rater {label.rater!r} labelled item {label.item_id!r} twice; first in {earlier.where}"
+                f"{where}: rater {label.rater!r} labelled item {label.item_id!r} twice; first in {earlier[0].where}"
             )
-        labels[label.item_id, label.rater] = label
-    if not labels:
+        found[label.item_id, label.rater] = label, row
+    if not found:
         raise UserError(f"{path} holds no labels")
-    return list(labels.values())
+    return list(found.values())
 
 
 def import_labels(

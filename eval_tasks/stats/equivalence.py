@@ -1,9 +1,11 @@
-"""Two one-sided tests: is a difference within a margin? Source: Schuirmann 1987.
+"""Is a difference within a margin, or not below it? Two one-sided tests, or one. Source: Schuirmann 1987.
 
-p is the smallest alpha at which the (1 - 2 alpha) interval lies inside (-margin, margin).
+p is the smallest alpha at which the (1 - 2 alpha) interval lies inside (-margin, margin), or above -margin.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from scipy import special
 
@@ -31,6 +33,23 @@ def tost_newcombe_p(table: Table, margin: float) -> float:
         interval = newcombe10(table, 1 - 2 * alpha)
         return 1.0 if interval is None else max(interval[1] - margin, -margin - interval[0])
 
+    return _smallest_alpha(beyond)
+
+
+def non_inferiority_newcombe_p(table: Table, margin: float) -> float:
+    """p that arm A is worse than arm B by `margin` or more: the least alpha at which the lower end is above -margin."""
+    if table.n == 0 or (table.b - table.c) / table.n <= -margin:
+        return 1.0
+
+    def beyond(alpha: float) -> float:
+        interval = newcombe10(table, 1 - 2 * alpha)
+        return 1.0 if interval is None else -margin - interval[0]
+
+    return _smallest_alpha(beyond)
+
+
+def _smallest_alpha(beyond: Callable[[float], float]) -> float:
+    """Where `beyond`, which falls as alpha grows, is 0; 1 when it stays above."""
     if beyond(_SMALLEST) <= 0:
         return _SMALLEST
     if beyond(0.4999) >= 0:

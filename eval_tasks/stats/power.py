@@ -53,6 +53,17 @@ def paired_items_needed(delta: float, psi: float, alpha: float = 0.05, power: fl
     return ((z_alpha * math.sqrt(psi) + z_power * math.sqrt(psi - delta**2)) / delta) ** 2
 
 
+def non_inferiority_items_needed(margin: float, psi: float, alpha: float = 0.05, power: float = POWER) -> float:
+    """Pairs that show arm A to be less than `margin` worse, one-sided at alpha, when the arms are equally good.
+
+    ``psi ((z_alpha + z_power) / margin)^2``: the variance of a paired difference of 0 is psi / n. psi counts as at
+    least the margin: arms that are worse by the margin differ on that many items. A normal approximation: with
+    Newcombe's interval the power is .7 to .8 (simulated at 124 to 2,377 pairs).
+    """
+    z_alpha, z_power = -float(special.ndtri(alpha)), float(special.ndtri(power))
+    return max(psi, margin) * ((z_alpha + z_power) / margin) ** 2
+
+
 def unpaired_mde(n: int, p: float, alpha: float = 0.05, power: float = POWER) -> float:
     """The same for two independent sets of n items at accuracy p: what pairing saves from."""
     return sum(_z(alpha, power)) * math.sqrt(2 * p * (1 - p) / n)

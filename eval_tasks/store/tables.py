@@ -242,6 +242,40 @@ graders = Table(
     UniqueConstraint("name", "version", name="uq_graders_name"),
 )
 
+agreement_sets = Table(
+    "agreement_sets",
+    metadata,
+    _seq(),
+    Column("name", String(255), nullable=False),
+    Column("version", String(255), nullable=False),
+    Column("set_digest", String(64), nullable=False, index=True),
+    _record(),
+    UniqueConstraint("name", "version", name="uq_agreement_sets_name"),
+)
+
+grader_verdicts = Table(
+    "grader_verdicts",
+    metadata,
+    _seq(),
+    Column("set_digest", String(64), nullable=False),
+    Column("grader", String(255), nullable=False),
+    _record(),
+    UniqueConstraint("set_digest", "grader", name="uq_grader_verdicts_set"),
+)
+
+qualifications = Table(
+    "qualifications",
+    metadata,
+    _seq(),
+    Column("qualification_id", String(64), nullable=False, unique=True),
+    Column("grader", String(255), nullable=False, index=True),
+    _record(),
+)
+
+graders_in_use = Table(
+    "graders_in_use", metadata, _seq(), Column("benchmark", String(255), nullable=False, index=True), _record()
+)
+
 alerts = Table(
     "alerts",
     metadata,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eval_tasks.store.catalog.agreement import AgreementSets
 from eval_tasks.store.catalog.alerts import Alerts
 from eval_tasks.store.catalog.benchmarks import Benchmarks
 from eval_tasks.store.catalog.checkpoints import Checkpoints
@@ -41,6 +42,7 @@ class Catalog(
     Environments,
     Corpora,
     Graders,
+    AgreementSets,
     Alerts,
 ):
     """Every noun of the catalog behind one door."""
