@@ -14,7 +14,7 @@ from eval_tasks.cli.output import json_option, opened, print_json, print_table
 from eval_tasks.errors import UserError
 from eval_tasks.graders.agreement_sets import SAMPLE, items_of, items_of_file, items_of_runs, make_set
 from eval_tasks.graders.qualification import qualify, use
-from eval_tasks.graders.verdicts import (
+from eval_tasks.graders.raters import (
     HumanAgreement,
     graders_of,
     human_agreement,

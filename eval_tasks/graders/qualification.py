@@ -11,7 +11,7 @@ import numpy as np
 
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.graders.agreement_sets import items_of
-from eval_tasks.graders.verdicts import people_say, verdicts_of, with_people
+from eval_tasks.graders.raters import people_say, verdicts_of, with_people
 from eval_tasks.records.agreement import AgreementSet, CategoryResult, GraderInUse, Qualification
 from eval_tasks.stats.non_inferiority import non_inferior_by_category
 from eval_tasks.store import Store

@@ -10,7 +10,7 @@ import pytest
 
 from eval_tasks.errors import UserError
 from eval_tasks.graders.agreement_sets import SAMPLE, items_of, items_of_file, make_set
-from eval_tasks.graders.verdicts import ONE_RATER, human_agreement, people_say
+from eval_tasks.graders.raters import ONE_RATER, human_agreement, people_say
 from eval_tasks.store import Store
 
 NOW = "2026-01-01T00:00:00+00:00"
