@@ -2,7 +2,8 @@
 
 Started by `watch_checkpoints` for every checkpoint that lands. Compares with the checkpoint before it, where the
 configuration says so. It finds large effects only (divergence, a broken tokenizer, a forgotten domain): it is not a
-progress curve.
+progress curve. `health` holds this checkpoint against earlier ones and raises one alert for what began; each detection
+raises a false alarm in at most one of a hundred training runs.
 
 **When it fails.** `resolve`: the checkpoint is broken; the message names file and reason, nothing else is held up.
 `run_shard`: open the task's log: the pod's own log is in it, with the reason it ended; clear the task to run what is

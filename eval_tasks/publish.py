@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from eval_tasks.digests import canonical_json
 from eval_tasks.errors import DataError
-from eval_tasks.records import Comparison
+from eval_tasks.loss_curves import loss_curve
+from eval_tasks.records import BenchmarkVersion, Comparison, LossCurve, Run
 from eval_tasks.report import ReportView, report_html, report_json, terminal_text
 from eval_tasks.store import Store
 
@@ -53,10 +54,12 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
     run = catalog.run(run_id)
     comparison: Comparison | None = catalog.comparison(comparison_id) if comparison_id else None
     baseline = catalog.run(comparison.run_b) if comparison else None
+    benchmarks = tuple(catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids)
+    health = catalog.health(run_id)
     return ReportView(
         run=run,
         measurements=tuple(catalog.measurements(run_id)),
-        benchmarks=tuple(catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids),
+        benchmarks=benchmarks,
         guard=catalog.guard(run_id),
         environment=catalog.environment(run.env_fingerprint) if run.env_fingerprint else None,
         shard_seconds={row.shard: row.seconds for row in catalog.shards(run_id)},
@@ -64,6 +67,17 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         baseline=baseline,
         baseline_measurements=tuple(catalog.measurements(baseline.run_id)) if baseline else (),
         notes=(notes,) if notes else (),
+        health=health,
+        curves=_curves(store, run, benchmarks) if health is not None else (),
+    )
+
+
+def _curves(store: Store, run: Run, benchmarks: tuple[BenchmarkVersion, ...]) -> tuple[LossCurve, ...]:
+    """The held-out losses of the run's training run up to its step."""
+    return tuple(
+        loss_curve(store, run.training_run, b, tier=run.tier, suite=run.request.suite, up_to_step=run.step)
+        for b in benchmarks
+        if b.kind == "loss"
     )
 
 

@@ -11,6 +11,7 @@ import click
 from eval_tasks.breakdown import By, breakdown
 from eval_tasks.cli.importing import import_command
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
+from eval_tasks.cli.training import curve_command
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import ImportedRows, Run, to_json
 from eval_tasks.report.numbers import amount, interval
@@ -190,6 +191,7 @@ def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
 
 
 runs_group.add_command(import_command)
+runs_group.add_command(curve_command)
 
 COMMANDS = (
     runs_group,

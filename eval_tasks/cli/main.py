@@ -46,6 +46,7 @@ _MODULES = {
     "aggregate": "steps",
     "join-contamination": "steps",
     "guard": "steps",
+    "health": "training",
     "publish": "steps",
     "evaluate": "steps",
     "compare": "comparing",

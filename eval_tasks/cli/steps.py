@@ -25,6 +25,7 @@ from eval_tasks.errors import BlockedError
 from eval_tasks.gate import gate
 from eval_tasks.grade import grade
 from eval_tasks.guard import guard
+from eval_tasks.health import health
 from eval_tasks.join_contamination import join_contamination
 from eval_tasks.plan import plan, plan_uri
 from eval_tasks.publish import publish
@@ -234,12 +235,15 @@ def evaluate_command(
     aggregate(store, planned.run_id)
     join_contamination(store, run_id=planned.run_id)
     report = guard(store, run_id=planned.run_id, now=_now())
+    look = None
+    if store.catalog.run(planned.run_id).tier == "health":
+        look = health(store, run_id=planned.run_id, now=_now())
     published = publish(store, run_id=planned.run_id, now=_now())
     click.echo(published.terminal)
     if out:
         out.write_bytes(store.blobs.get(published.html_blob))
     click.echo(f"run {planned.run_id}\nreport {out or published.html_uri}")
-    return 0 if report.passed else 1
+    return 0 if report.passed and not (look and look.alarms) else 1
 
 
 COMMANDS = (

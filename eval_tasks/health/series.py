@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from eval_tasks.store import SeriesPoint, Store
 
 
+NO_TRAINING_RUN = "adhoc"
+"""The name that stands for none: checkpoints that were evaluated under it have nothing to do with each other."""
+
+
 def earlier_looks(store: Store, run: Run, benchmark: BenchmarkVersion) -> list[SeriesPoint]:
     """The primary metric of a benchmark at each lower step, by step; quarantined numbers and empty ones left out."""
+    if run.training_run == NO_TRAINING_RUN:
+        return []
     series = store.catalog.series(
         run.training_run, benchmark.name, benchmark.primary_metric, tier=run.tier, suite=run.request.suite
     )
@@ -50,9 +56,12 @@ def noise_of(earlier: Sequence[SeriesPoint], items: float) -> CheckpointNoise | 
 
 
 def noise_record(
-    benchmark: BenchmarkVersion, earlier: Sequence[SeriesPoint], noise: CheckpointNoise | None
+    store: Store, benchmark: BenchmarkVersion, earlier: Sequence[SeriesPoint], noise: CheckpointNoise | None
 ) -> MeasuredNoise:
-    """The noise as a report shows it."""
+    """The noise as a report shows it, with the seed prior of the study that was recorded last."""
+    studied = [(study, study.of(benchmark.name, benchmark.primary_metric)) for study in store.catalog.seed_studies()]
+    known = [(study, found) for study, found in studied if found is not None]
+    study, found = max(known, key=lambda pair: pair[0].recorded_at, default=(None, None))
     return MeasuredNoise(
         benchmark=benchmark.name,
         metric=benchmark.primary_metric,
@@ -60,4 +69,6 @@ def noise_record(
         sd=None if noise is None else noise.common**0.5,
         n_looks=min(len(earlier), WINDOW) if noise is not None else min(len(earlier), MIN_LOOKS - 1),
         last_step=earlier[-1].step if earlier else None,
+        seed_sd=None if found is None else max(0.0, found.s2_raw - found.flip_variance) ** 0.5,
+        seed_study="" if study is None else study.reference,
     )

@@ -17,8 +17,8 @@ from eval_tasks.health import detections
 from eval_tasks.health.alerts import raise_alerts
 from eval_tasks.health.arms import LookScores, domains_of, pair, read_look
 from eval_tasks.health.detections import Earlier, blank
-from eval_tasks.health.series import earlier_looks, held_against, noise_of, noise_record
-from eval_tasks.records import BenchmarkVersion, HealthFinding, HealthLook, MeasuredNoise, Measurement, Run
+from eval_tasks.health.series import NO_TRAINING_RUN, earlier_looks, held_against, noise_of, noise_record
+from eval_tasks.records import BenchmarkVersion, HealthFinding, HealthLook, Measurement, Run
 from eval_tasks.scoring import metric_of
 from eval_tasks.stats.checkpoint_noise import CheckpointNoise
 from eval_tasks.stats.health import LEAD_LOST, LOSS_RISE, MODAL_SHARE
@@ -100,6 +100,8 @@ def _look(
             why = "its primary metric is not right or wrong"
             findings.append(blank("chance_level", s.benchmark, why=why))
         findings.append(detections.collapse(s.benchmark, s.now, s.earlier, each))
+    if run.training_run == NO_TRAINING_RUN:
+        notes.append(f"{NO_TRAINING_RUN!r} is no training run: nothing is held against what else has that name")
     before = store.catalog.health_before(run.training_run, run.step)
     return HealthLook(
         run_id=run.run_id,
@@ -109,7 +111,7 @@ def _look(
         alpha_per_run=ALPHA_PER_RUN,
         horizon=HORIZON,
         findings=tuple(_with_onset(finding, before, run.step) for finding in findings),
-        noise=_noise(subjects),
+        noise=tuple(noise_record(store, s.benchmark, s.series, s.noise) for s in subjects),
         not_detected=NOT_DETECTED,
         notes=(*dict.fromkeys(notes), *_environments(store, run, subjects)),
     )
@@ -177,10 +179,6 @@ def _with_onset(finding: HealthFinding, before: HealthLook | None, step: int) ->
         return finding
     earlier = next((f for f in before.alarms if f.key == finding.key), None) if before else None
     return replace(finding, since_step=earlier.since_step if earlier else step)
-
-
-def _noise(subjects: Sequence[_Subject]) -> tuple[MeasuredNoise, ...]:
-    return tuple(noise_record(s.benchmark, s.series, s.noise) for s in subjects)
 
 
 def _environments(store: Store, run: Run, subjects: Sequence[_Subject]) -> tuple[str, ...]:

@@ -45,7 +45,8 @@ class MeasuredNoise:
     """How far the checkpoints of a training run wobble around their trend, as a standard deviation of the score.
 
     `sd` is the part that all items share; None while there are too few looks. Measured over `n_looks` looks that end at
-    `last_step`.
+    `last_step`. Beside it `seed_sd`, the same part of what another training seed does, by the study `seed_study`: a
+    prior, and another thing.
     """
 
     benchmark: str
@@ -54,6 +55,8 @@ class MeasuredNoise:
     sd: float | None
     n_looks: int
     last_step: int | None
+    seed_sd: float | None = None
+    seed_study: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,16 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from eval_tasks.records import BenchmarkVersion, Comparison, Environment, GuardReport, Measurement, Run
+from eval_tasks.records import (
+    BenchmarkVersion,
+    Comparison,
+    Environment,
+    GuardReport,
+    HealthLook,
+    LossCurve,
+    Measurement,
+    Run,
+)
 from eval_tasks.report import sentences
 from eval_tasks.report.text import clean
 from eval_tasks.report.view import ReportView
@@ -68,6 +77,8 @@ class ReportDocument:
     baseline: Run | None
     baseline_measurements: tuple[Measurement, ...]
     environment: Environment | None
+    health: HealthLook | None
+    loss_curves: tuple[LossCurve, ...]
     shard_seconds: Mapping[str, float]
     device_seconds: float
 
@@ -106,6 +117,8 @@ def report_json(view: ReportView) -> dict[str, Any]:
         baseline=view.baseline,
         baseline_measurements=view.baseline_measurements,
         environment=view.environment,
+        health=view.health,
+        loss_curves=view.curves,
         shard_seconds={str(shard): view.shard_seconds[shard] for shard in sorted(view.shard_seconds)},
         device_seconds=math.fsum(view.shard_seconds.values()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval_tasks.records import HealthFinding, HealthLook, MeasuredNoise
+from eval_tasks.records import HealthFinding, HealthLook
 from eval_tasks.report.numbers import amount, change, count, probability, unit_name
 
 NAMES = {
@@ -70,20 +70,3 @@ def false_alarms(look: HealthLook) -> str:
         f"{100 * look.alpha_per_run:g} of 100 training runs of {count(look.horizon)} looks, retries and backfills not "
         "counted twice (alpha spending; it holds whatever the looks have in common)."
     )
-
-
-def noise_sentence(noise: MeasuredNoise) -> str:
-    """The checkpoint-to-checkpoint noise of one benchmark, or that there are too few looks."""
-    name = f"{noise.benchmark} {noise.metric}"
-    if noise.sd is None:
-        return f"{name}: checkpoint-to-checkpoint noise not measured yet ({noise.n_looks} earlier looks of 8)."
-    unit = unit_name(noise.unit)
-    return (
-        f"{name}: checkpoint-to-checkpoint noise {_sd(noise)} {unit} (SD, item noise apart), measured over the "
-        f"{noise.n_looks} looks up to step {count(noise.last_step)}."
-    )
-
-
-def _sd(noise: MeasuredNoise) -> str:
-    assert noise.sd is not None
-    return f"{100 * noise.sd:.2f}" if noise.unit == "fraction" else f"{noise.sd:.2g}"

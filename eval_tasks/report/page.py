@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from eval_tasks.records import GuardReport
-from eval_tasks.report import figures, flips, sentences, tables
+from eval_tasks.report import figures, flips, health, health_sentences, sentences, tables
 from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
@@ -60,6 +60,11 @@ def report_html(view: ReportView) -> str:
         "clean_tests": tables.clean_tests(comparison) if comparison else None,
         "variances": _pairs("variances", "Sources of variance", comparison.sources_of_variance if comparison else {}),
         "diagnoses": flips.shown_diagnoses(view.diagnoses),
+        "health_verdict": health_sentences.health_verdict(view.health) if view.health else "",
+        "false_alarms": health_sentences.false_alarms(view.health) if view.health else "",
+        "health_tests": health.findings_table(view.health) if view.health and view.health.findings else None,
+        "noise": health.noise_table(view.health.noise) if view.health and view.health.noise else None,
+        "curve_figures": health.curve_figures(view.curves),
         "resolution": tables.resolution(view),
         "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),
         "excursions": _excursions(guard) if guard else (),

@@ -11,7 +11,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +32,7 @@ _CSS = {
 _WIDTH_INCHES = 5.4
 _ROW_INCHES = 0.5
 _FRAME_INCHES = 0.62
+_CURVE_INCHES = 2.7
 _FONT_POINTS = 10.5
 
 Shape = Literal["filled", "hollow", "cross"]
@@ -57,12 +59,67 @@ class PlotRow:
     reference: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePart:
+    """A point of a curve with its interval, in display units, at a place on the axis of steps."""
+
+    at: float
+    point: float
+    ends: tuple[float, float] | None
+
+
+def curve_figure(parts: Sequence[CurvePart], *, name: str, axis_label: str, across_label: str) -> str:
+    """A line through the points from left to right, its intervals a band, its last point marked, as `<svg>`."""
+    with _style(name):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(_WIDTH_INCHES, _CURVE_INCHES), facecolor="none")
+        axes = figure.add_axes((0.13, 0.2, 0.84, 0.75), facecolor="none")
+        at, points = [part.at for part in parts], [part.point for part in parts]
+        banded = [(part.at, *part.ends) for part in parts if part.ends is not None]
+        if banded:
+            axes.fill_between(
+                [at for at, _, _ in banded], [low for _, low, _ in banded], [high for *_, high in banded], color=_BAND
+            )
+        axes.plot(at, points, color=_MARK, linewidth=1.4)
+        axes.plot(at[-1:], points[-1:], color=_MARK, linestyle="none", marker="s", markersize=5)
+        axes.locator_params(axis="x", nbins=6)
+        axes.locator_params(axis="y", nbins=6)
+        axes.ticklabel_format(useOffset=False, style="plain")
+        axes.tick_params(colors=_INK, length=3, width=0.8)
+        axes.grid(color=_FAINT, linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(across_label, color=_INK, fontsize=_FONT_POINTS)
+        axes.set_ylabel(axis_label, color=_INK, fontsize=_FONT_POINTS)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in ("left", "bottom"))
+            spine.set_color(_INK)
+        return _inline_svg(figure, name)
+
+
 def interval_figure(
     rows: Sequence[PlotRow], *, name: str, axis_label: str, zero: bool = False, margin: float = 0.0
 ) -> str:
     """The rows from top to bottom as an `<svg>` element; `zero` draws the line of no difference and the margin band."""
+    with _style(name):
+        from matplotlib.figure import Figure
+
+        height = _ROW_INCHES * len(rows) + _FRAME_INCHES
+        figure = Figure(figsize=(_WIDTH_INCHES, height), facecolor="none")
+        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.58 / height), facecolor="none")
+        reach = max(margin, 0.0)
+        _draw_frame(axes, rows, axis_label, always_in=(-reach, reach) if zero else ())
+        if zero:
+            _draw_zero(axes, reach)
+        for i, row in enumerate(rows):
+            _draw_row(axes, -float(i), row)
+        return _inline_svg(figure, name)
+
+
+@contextmanager
+def _style(name: str) -> Iterator[None]:
+    """matplotlib's own defaults, whatever the user's are, and ids that hang on the figure's name alone."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure
 
     style: dict[Any, Any] = {
         "svg.hashsalt": name,
@@ -75,16 +132,7 @@ def interval_figure(
     with mpl.rc_context({**mpl.rcParamsDefault, **style}), warnings.catch_warnings():
         # Layout measures text in matplotlib's own font, which lacks some scripts; the browser draws with its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        height = _ROW_INCHES * len(rows) + _FRAME_INCHES
-        figure = Figure(figsize=(_WIDTH_INCHES, height), facecolor="none")
-        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.58 / height), facecolor="none")
-        reach = max(margin, 0.0)
-        _draw_frame(axes, rows, axis_label, always_in=(-reach, reach) if zero else ())
-        if zero:
-            _draw_zero(axes, reach)
-        for i, row in enumerate(rows):
-            _draw_row(axes, -float(i), row)
-        return _inline_svg(figure, name)
+        yield
 
 
 def _draw_frame(axes: Axes, rows: Sequence[PlotRow], axis_label: str, always_in: Sequence[float]) -> None:

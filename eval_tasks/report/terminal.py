@@ -9,8 +9,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eval_tasks.records import Comparison, GuardReport, Measurement
+from eval_tasks.records import Comparison, GuardReport, HealthLook, Measurement
 from eval_tasks.report import sentences
+from eval_tasks.report.health_sentences import false_alarms, finding_sentence, health_verdict
 from eval_tasks.report.numbers import (
     ABSENT,
     amount,
@@ -36,6 +37,8 @@ def render_terminal(view: ReportView) -> RenderableType:
         parts += [Text(), _scorecard(view.measurements)]
     if view.guard is not None:
         parts += [Text(), *_guard(view.guard)]
+    if view.health is not None:
+        parts += [Text(), *_health(view.health)]
     if view.comparison is not None:
         parts += [Text(), *_comparison(view.comparison)]
     if view.shard_seconds:
@@ -118,6 +121,13 @@ def _guard(guard: GuardReport) -> list[RenderableType]:
 
 def _excursions(guard: GuardReport) -> str:
     return "1 excursion" if len(guard.excursions) == 1 else f"{len(guard.excursions)} excursions"
+
+
+def _health(look: HealthLook) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text(clean(health_verdict(look)), style="bold")]
+    lines += [Text(clean(f"  {finding_sentence(finding)}")) for finding in look.findings]
+    lines += [Text(clean(f"  {note}")) for note in look.notes]
+    return [*lines, Text(clean(false_alarms(look)), style="dim")]
 
 
 def _comparison(comparison: Comparison) -> list[RenderableType]:

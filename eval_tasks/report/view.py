@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eval_tasks.errors import UserError
-from eval_tasks.records import BenchmarkVersion, Comparison, Environment, GuardReport, Measurement, Run
+from eval_tasks.records import (
+    BenchmarkVersion,
+    Comparison,
+    Environment,
+    GuardReport,
+    HealthLook,
+    LossCurve,
+    Measurement,
+    Run,
+)
 from eval_tasks.records.diagnosis import Diagnosis
 
 
@@ -17,7 +26,8 @@ class ReportView:
     `run` is the run reported on: arm A where there is a `comparison`, whose arm B is `baseline`. `measurements` are the
     run's, in the order to be shown; `baseline_measurements` those of the baseline. `shard_seconds` maps a shard to the
     seconds its pod computed. `notes` are sentences for the reader (what a step left out, say).
-    `diagnoses`: where the two runs disagree, by benchmark.
+    `diagnoses`: where the two runs disagree, by benchmark. `health`: the look at the run's training run, `curves` its
+    held-out losses up to this step.
     """
 
     run: Run | None = None
@@ -31,6 +41,8 @@ class ReportView:
     baseline_measurements: tuple[Measurement, ...] = ()
     notes: tuple[str, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
+    health: HealthLook | None = None
+    curves: tuple[LossCurve, ...] = ()
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None:

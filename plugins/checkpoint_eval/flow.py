@@ -1,7 +1,7 @@
 """The evaluation flow as one Airflow DAG per tier. What a task does is in `steps`; here is their order and policy.
 
 gate -> resolve -> plan [-> approve] -> logprob pods | generation pods -> grade -> aggregate -> join_contamination
--> guard -> compare -> publish
+-> guard [-> health] -> compare -> publish
 """
 
 from __future__ import annotations
@@ -180,6 +180,12 @@ def guard(run_ids: list[str]) -> list[str]:
     return steps.guard(run_ids)
 
 
+@_step()
+def health(planned: list[steps.PlannedRun]) -> list[str]:
+    """Hold the loss and the answers against earlier checkpoints of the training run; one alert for what began."""
+    return steps.health(planned)
+
+
 @_step(retries=1080, retry_delay=timedelta(seconds=20), retry_exponential_backoff=False)
 def compare(planned: list[steps.PlannedRun], tier: str) -> str:
     """Paired comparison with the baseline, under the registered rule; waits, by retrying, while that is evaluated."""
@@ -258,5 +264,7 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         guarded = guard(join_contamination(aggregate(run_ids)))
         chain(gate(), arms, planned, *approval, groups, run_ids)
         chain(guarded, comparison_id)
-        publish(planned, comparison_id)
+        published = publish(planned, comparison_id)
+        if tier == "health":
+            chain(guarded, health(planned), published)
     return dag

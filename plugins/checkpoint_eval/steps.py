@@ -262,6 +262,20 @@ def guard(run_ids: list[str]) -> list[str]:
     return run_ids
 
 
+def health(planned: list[PlannedRun]) -> list[str]:
+    """Look at the candidate's training run; what struck, in sentences."""
+    from eval_tasks.health import health as library_health
+    from eval_tasks.report.health_sentences import false_alarms, finding_sentence
+
+    store = _store()
+    candidate = next(run["run_id"] for run in planned if run["role"] == "candidate")
+    look = library_health(store, run_id=candidate, now=_now())
+    for finding in look.findings:
+        _log.info("run %s: %s", candidate, finding_sentence(finding))
+    _log.info("%s", false_alarms(look))
+    return [finding_sentence(finding) for finding in look.alarms]
+
+
 def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool = True) -> str | None:
     """Compare the candidate with its baseline; the comparison id, or None without a baseline.
 

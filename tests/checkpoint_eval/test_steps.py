@@ -352,3 +352,16 @@ def test_importing_the_steps_imports_none_of_the_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_health_of_the_candidate_is_looked_at_and_shown(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "checkpoint_eval.steps")
+    evaluated(store, params(root, "step-10"))
+    planned = evaluated(store, params(root, "step-20"))
+    assert steps.health(planned) == []
+    assert "no alarm" in caplog.text and "Look 2 at this training run" in caplog.text
+    steps.health(planned)
+    uris = steps.publish(params(root), planned, None)
+    assert "Health of the training run" in Path(uris["candidate"].removeprefix("file://")).read_text("utf-8")
