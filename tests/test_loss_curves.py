@@ -36,12 +36,12 @@ def test_a_step_that_was_overwritten_counts_by_its_newest_content(store, text):
     again = stored_run(store, 9, (text, rows(text, np.full(30, 0.7))))
     store.catalog.update_run(again.run_id, step=200, status="closed")
     aggregate(store, again.run_id)
-    assert [p.run_id for p in loss_curve(store, "tiny", text).points][0] == again.run_id
+    assert loss_curve(store, "tiny", text).points[0].run_id == again.run_id
 
 
 def test_accuracy_and_unknown_metrics_are_refused(store, text):
     with pytest.raises(UserError, match="no metric 'acc'"):
         loss_curve(store, "tiny", text, metric="acc")
     choice = benchmark(store, "quiz", 10, kind="choice")
-    with pytest.raises(UserError, match="quiz acc: accuracy is not drawn over steps: .* moves by sampling noise"):
+    with pytest.raises(UserError, match=r"quiz acc: accuracy is not drawn over steps: .* moves by sampling noise"):
         loss_curve(store, "tiny", choice)
