@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from eval_tasks.contamination import NEVER_CHECKED
 from eval_tasks.errors import DataError
 from eval_tasks.records import BenchmarkVersion, Measurement
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.stats.item_scores import MetricTraits, item_scores, measured, metric_rows
@@ -59,6 +60,9 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
             contamination=None,
             contamination_note=NEVER_CHECKED,
         )
+
+    if run.origin == "mock":
+        measurements = [replace(m, caveat=MOCK_MARK) for m in measurements]
 
     def with_what_is_known(stored: list[Measurement]) -> list[Measurement]:
         earlier = {_bare(m): m for m in stored}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import eval_tasks
 from eval_tasks.digests import digest_parts, digest_stream
 from eval_tasks.records import EngineConfig, Environment
+from eval_tasks.records.engine import MOCK_MARK
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -68,7 +69,12 @@ _SET_BY_ENGINE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
 
 def describe_environment(config: EngineConfig) -> Environment:
-    """What a shard with `config` runs on here, component by component, each a short text ('' is never a value)."""
+    """What a shard with `config` runs on here, component by component, each a short text ('' is never a value).
+
+    Nothing of this machine moves a mock engine's answers: it has one environment wherever it runs, and needs no torch.
+    """
+    if config.is_mock:
+        return Environment(components={"engine": MOCK_MARK})
     import torch
 
     components = {

@@ -27,7 +27,7 @@ from eval_tasks.store import Store
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
-    from eval_tasks.engine import Engine, Workload
+    from eval_tasks.engine import Engine, MockEngine, Workload
     from eval_tasks.store.catalog.shards import ShardStatus
 
 Progress = Callable[[int, int], None]
@@ -312,7 +312,7 @@ class _Worker:
         self._batches = batches
         self._cache_dir = cache_dir
         self._tokenizer: Tokenizer | None = None
-        self._engine: Engine | None = None
+        self._engine: Engine | MockEngine | None = None
         self._benchmarks: dict[str, tuple[PromptBuilder, dict[str, Item]]] = {}
 
     def compute(self, batch: PlannedBatch) -> list[Response]:
@@ -329,9 +329,9 @@ class _Worker:
         """Fetch the checkpoint and load the engine, once; the tuning it runs with."""
         return self._loaded()[0].tuning
 
-    def _loaded(self) -> tuple[Engine, Tokenizer, int]:
+    def _loaded(self) -> tuple[Engine | MockEngine, Tokenizer, int]:
         if self._engine is None or self._tokenizer is None:
-            from eval_tasks.engine import load_engine
+            from eval_tasks.engine import MockEngine, load_engine
 
             checkpoint = self._store.catalog.checkpoint(self._plan.request.checkpoint_id)
             folder = fetch(replace(checkpoint, uri=self._plan.checkpoint_uri), self._cache_dir)
@@ -340,8 +340,22 @@ class _Worker:
             self._context = min(limit, engine.max_context or limit)
             self._tokenizer = load_tokenizer(folder)
             tuning = self._store.catalog.run(self._plan.run_id).tuning
-            self._engine = load_engine(folder, engine, tuning, self._workload())
+            if engine.is_mock:
+                self._engine = MockEngine(
+                    engine,
+                    tuning,
+                    self._tokenizer,
+                    context=self._context,
+                    seed=self._plan.request.seed,
+                    target_of=self._target,
+                )
+            else:
+                self._engine = load_engine(folder, engine, tuning, self._workload())
         return self._engine, self._tokenizer, self._context
+
+    def _target(self, benchmark_id: str, item_id: str) -> object:
+        """An item's gold answer, which the mock engine alone is told."""
+        return self._benchmarks[benchmark_id][1][item_id].target
 
     def _workload(self) -> Workload:
         from eval_tasks.engine import Workload

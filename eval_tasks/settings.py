@@ -104,7 +104,9 @@ class EnvironmentSpec(_Section):
     """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
 
     `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
-    `tensor_parallel`: how many local processes share a model's layers.
+    `tensor_parallel`: how many local processes share a model's layers. `engine`: ``mock`` runs no model, and makes up
+    answers of which a share of `mock_accuracy` is right; such an environment is never live, so that only its name
+    chooses it.
     """
 
     name: str
@@ -120,7 +122,18 @@ class EnvironmentSpec(_Section):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     attention: Literal["tile", "reference"] = "tile"
     tensor_parallel: int = Field(default=1, ge=1)
+    engine: Literal["torch", "mock"] = "torch"
+    mock_accuracy: float = Field(default=0.7, ge=0, le=1)
     live: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_mock_is_never_live(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("engine") == "mock":
+            if values.get("live", False):
+                raise ValueError("an environment with engine 'mock' is never live; leave 'live' out")
+            return {**values, "live": False}
+        return values
 
     def engine_config(self, dtype: str | None = None) -> EngineConfig:
         """How the engine is to run there; `dtype` instead of its own where given."""
@@ -133,6 +146,7 @@ class EnvironmentSpec(_Section):
             attention=self.attention,
             tensor_parallel=self.tensor_parallel,
             prefix="none" if self.attention == "reference" else "shared",
+            mock_accuracy=self.mock_accuracy if self.engine == "mock" else None,
         )
 
 

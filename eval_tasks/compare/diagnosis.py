@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
-from eval_tasks.compare.runs import benchmarks_of, common_grader, compatibility
+from eval_tasks.compare.runs import benchmarks_of, common_grader, compatibility, refuse_mock_against_real
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Response, Run
 from eval_tasks.records.diagnosis import Diagnosis, FlippedItem
@@ -35,6 +35,7 @@ def diagnose(
     Raises NotComparableError when the runs share no benchmark, UserError when `benchmark` is not among them.
     """
     a, b = store.catalog.run(run_a), store.catalog.run(run_b)
+    refuse_mock_against_real(a, b)
     in_a, in_b = benchmarks_of(store, a), benchmarks_of(store, b)
     shared = [name for name in in_a if name in in_b]
     if not shared:

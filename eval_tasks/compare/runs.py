@@ -14,6 +14,7 @@ from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run, to_json
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.records.verdict import Compatibility
 from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
@@ -40,6 +41,7 @@ def compare(
     were scored by different graders; UserError for a rule that does not fit.
     """
     a, b = store.catalog.run(run_a), store.catalog.run(run_b)
+    refuse_mock_against_real(a, b)
     benchmarks_a, benchmarks_b = benchmarks_of(store, a), benchmarks_of(store, b)
     shared = [name for name in benchmarks_a if name in benchmarks_b]
     if not shared:
@@ -65,13 +67,23 @@ def compare(
         run_b=b.run_id,
         label_a=_label(a),
         label_b=_label(b),
-        exploratory_reason=late,
+        exploratory_reason=late or ("a mock engine made up the rows" if a.origin == "mock" else ""),
         sources_of_variance=_sources(a, b),
         notes=(*_environment_notes(a, b), *_origin_notes(a, b), *([f"scored by {grader}"] if grader else [])),
     )
     comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
     store.catalog.save_comparison(comparison)
     return comparison
+
+
+def refuse_mock_against_real(a: Run, b: Run) -> None:
+    """Raises NotComparableError when one of two runs, and not the other, is a mock engine's."""
+    mocks = [run for run in (a, b) if run.origin == "mock"]
+    if len(mocks) == 1:
+        raise NotComparableError(
+            f"run {mocks[0].run_id} is of a mock engine and the other is not: made-up answers are compared with such "
+            "answers alone"
+        )
 
 
 def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibility, str]:
@@ -267,6 +279,8 @@ def _sources(a: Run, b: Run) -> dict[str, str]:
         )
     if "imported" in (a.origin, b.origin):
         sources["engine"] = "unknown: imported rows name no engine that can be rerun"
+    if "mock" in (a.origin, b.origin):
+        sources["engine"] = MOCK_MARK
     if a.env_fingerprint is None or b.env_fingerprint is None:
         sources["environment"] = "unknown: a run has no fingerprint"
     elif a.env_fingerprint != b.env_fingerprint:
@@ -286,6 +300,8 @@ def _environment_notes(a: Run, b: Run) -> tuple[str, ...]:
 def _origin_notes(a: Run, b: Run) -> tuple[str, ...]:
     """What a reader must know where rows are not an engine's."""
     origins = (a.origin, b.origin)
+    if "mock" in origins:
+        return (MOCK_MARK,)
     if "imported" not in origins:
         return ()
     if origins == ("imported", "imported"):

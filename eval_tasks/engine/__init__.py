@@ -8,6 +8,7 @@ Imports neither torch nor transformers until an engine is loaded.
 
 from eval_tasks.engine.engine import Engine, load_engine
 from eval_tasks.engine.memory import Workload
+from eval_tasks.engine.mock import MockEngine
 from eval_tasks.engine.verification import Check, verify_engine
 
-__all__ = ["Check", "Engine", "Workload", "load_engine", "verify_engine"]
+__all__ = ["Check", "Engine", "MockEngine", "Workload", "load_engine", "verify_engine"]

@@ -27,7 +27,7 @@ from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted, give_back
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
 from eval_tasks.engine.tensor_parallel import Total, check_shares, share_of
-from eval_tasks.engine.validity import problem_of
+from eval_tasks.engine.validity import invalid_response, problem_of
 from eval_tasks.errors import UserError
 from eval_tasks.records import EngineConfig, EngineTuning, Request, Response
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
@@ -71,7 +71,7 @@ class Engine:
         for i, request in enumerate(requests):
             problem = problem_of(request, context=self.context, n_embeddings=self.n_embeddings)
             if problem:
-                responses[i] = _invalid(request, problem)
+                responses[i] = invalid_response(request, problem)
             else:
                 (generated if request.kind == "generation" else scored).append(i)
         responses.update(zip(scored, self._score([requests[i] for i in scored]), strict=True))
@@ -185,16 +185,3 @@ def assemble(model: Any, config: EngineConfig, *, rank: int = 0, total: Total | 
     own_weights(base)
     give_back()
     return body, head
-
-
-def _invalid(request: Request, reason: str) -> Response:
-    return Response(
-        benchmark_id=request.benchmark_id,
-        item_id=request.item_id,
-        status="invalid",
-        reason=reason,
-        prompt_digest=request.prompt_digest,
-        n_prompt_tokens=len(request.prompt_ids),
-        n_output_tokens=sum(map(len, request.continuations)),
-        prompt_truncated=request.prompt_truncated,
-    )

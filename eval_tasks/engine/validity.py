@@ -1,8 +1,8 @@
-"""A request in, the reason why it must not run out, or nothing. Knows no torch."""
+"""A request in, the reason why it must not run out, or nothing; and the row of one that must not. Knows no torch."""
 
 from __future__ import annotations
 
-from eval_tasks.records import Request
+from eval_tasks.records import Request, Response
 
 
 def problem_of(request: Request, *, context: int, n_embeddings: int) -> str:
@@ -32,3 +32,17 @@ def problem_of(request: Request, *, context: int, n_embeddings: int) -> str:
     if max(map(max, ids)) >= n_embeddings or min(map(min, ids)) < 0:
         return "token_id_out_of_range"
     return ""
+
+
+def invalid_response(request: Request, reason: str) -> Response:
+    """The row of a request that was not run."""
+    return Response(
+        benchmark_id=request.benchmark_id,
+        item_id=request.item_id,
+        status="invalid",
+        reason=reason,
+        prompt_digest=request.prompt_digest,
+        n_prompt_tokens=len(request.prompt_ids),
+        n_output_tokens=sum(map(len, request.continuations)),
+        prompt_truncated=request.prompt_truncated,
+    )

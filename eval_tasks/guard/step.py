@@ -14,6 +14,7 @@ from eval_tasks.guard import contract, plausibility
 from eval_tasks.guard.contract import Breach
 from eval_tasks.raw_outputs import sample_lines, take_samples
 from eval_tasks.records import Alert, BenchmarkVersion, Excursion, GuardReport, Measurement
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.scoring import metric_of
 from eval_tasks.store import Store
 
@@ -48,7 +49,9 @@ def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
     store.catalog.change_measurements(run_id, lambda stored: [_quarantined(m, excursions) for m in stored])
     store.catalog.save_guard(report)
     for excursion in excursions:
-        store.catalog.raise_alert(_alert(run_id, excursion, now))
+        alert = _alert(run_id, excursion, now)
+        marked = replace(alert, title=f"{MOCK_MARK}: {alert.title}") if run.origin == "mock" else alert
+        store.catalog.raise_alert(marked)
     return report
 
 

@@ -31,6 +31,7 @@ from eval_tasks.records import (
     from_json,
     to_json,
 )
+from eval_tasks.records.engine import MOCK_MARK, MOCK_RUNS
 from eval_tasks.records.plan import Group
 from eval_tasks.scoring import check_scorer
 from eval_tasks.settings import EnvironmentSpec, Limits
@@ -70,6 +71,11 @@ def plan(
     from eval_tasks.environment import harness_version
 
     chosen = _suite(store, suite)
+    if engine.is_mock and chosen.tier == "release":
+        raise UserError(
+            f"suite {chosen.name!r} is of the release tier, and environment {environment.name!r} has a mock engine: a "
+            "made-up number is never released; name an environment with a real engine"
+        )
     request = RunRequest(
         checkpoint_id=checkpoint.checkpoint_id,
         suite=chosen.name,
@@ -94,10 +100,11 @@ def plan(
         environment=environment.name,
         repeat=repeat,
         tier=chosen.tier,
-        training_run=checkpoint.training_run,
+        training_run=f"{MOCK_RUNS if engine.is_mock else ''}{checkpoint.training_run}",
         step=checkpoint.step,
         checkpoint_uri=checkpoint.uri,
         created_at=now,
+        origin="mock" if engine.is_mock else "engine",
     )
     return _record(store, run, made)
 
@@ -156,7 +163,7 @@ def _cut(
         batches_blob=store.blobs.put_batches(batches),
         n_batches=len(batches),
         n_items=sum(len(batch.item_ids) for batch in batches),
-        notes=tuple(notes),
+        notes=(*([MOCK_MARK] if request.engine_config.is_mock else []), *notes),
     )
 
 

@@ -9,6 +9,12 @@ from typing import Literal
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.records.benchmark import Policy
 
+MOCK_MARK = "MOCK ENGINE: not a measurement"
+"""Stands in every record that a mock engine has part in."""
+
+MOCK_RUNS = "mock/"
+"""Before the training run of a mock engine's run, so that no series, baseline or study of a real one finds it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
@@ -17,7 +23,7 @@ class EngineConfig:
     `attention`: ``tile`` is the engine, ``reference`` transformers' own forward, one sequence at a time: slow, for
     architectures that were not verified. `tile`: positions per attention product. `batch_size`: items per planned
     batch (unit of work, not of shape). `threads`: intra-op threads. `max_context`: tokens, None for the model's own
-    limit.
+    limit. `mock_accuracy`: None for the engine; a share of right answers for the mock engine, which runs no model.
     """
 
     device: Literal["cpu", "cuda"] = "cpu"
@@ -36,6 +42,12 @@ class EngineConfig:
     bos: Policy = "auto"
     chat: Policy = "auto"
     seed: int = 0
+    mock_accuracy: float | None = None
+
+    @property
+    def is_mock(self) -> bool:
+        """Whether the rows are made up: nothing that comes of them is a measurement."""
+        return self.mock_accuracy is not None
 
     @property
     def engine_digest(self) -> str:

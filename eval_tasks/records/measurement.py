@@ -40,6 +40,7 @@ class Measurement:
     `n_attempted` = n + n_missing + n_excluded; `n` counts scored items, the invalid ones included. `ci95` is widened to
     what missing items could be (`ci95_method` says so). `contamination` is a sentence: ``never checked``, or rate,
     time and rule. `companion` is None exactly when it was never checked. `within_item` is None for greedy outputs.
+    `caveat`: what must be said wherever the number stands, such as that a mock engine made it up; '' for nothing.
     """
 
     run_id: str
@@ -67,3 +68,4 @@ class Measurement:
     quarantined: bool = False
     quarantine_reason: str = ""
     within_item: WithinItem | None = None
+    caveat: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest, Run
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.report.numbers import amount, change, count, counts_in_words, decimal, interval, share, unit_name
 from eval_tasks.report.view import ReportView
 
@@ -29,7 +30,17 @@ _NEVER_CLAIMED = (
 
 
 def title(view: ReportView) -> str:
-    """What the report is about, in one line."""
+    """What the report is about, in one line; it begins with the mark of a mock engine that had part in it."""
+    return f"{MOCK_MARK}: {_title(view)}" if is_mock(view) else _title(view)
+
+
+def is_mock(view: ReportView) -> bool:
+    """Whether any row that the report speaks of was made up."""
+    runs = [run for run in (view.run, view.baseline) if run is not None]
+    return any(run.origin == "mock" for run in runs) or any(m.caveat == MOCK_MARK for m in view.measurements)
+
+
+def _title(view: ReportView) -> str:
     if view.run is not None and view.run.origin == "imported":
         return f"imported responses of {checkpoint_name(view.run)}"
     if view.run is not None:
@@ -115,8 +126,8 @@ def resolvable(measurement: Measurement) -> float | None:
 
 
 def statuses(measurement: Measurement) -> str:
-    """Item statuses and flags that are not zero, in words."""
-    return counts_in_words(
+    """Item statuses and flags that are not zero, in words, after what must be said of the number."""
+    counts = counts_in_words(
         {
             "invalid": measurement.n_invalid,
             "missing": measurement.n_missing,
@@ -125,6 +136,7 @@ def statuses(measurement: Measurement) -> str:
             "outputs cut": measurement.n_output_truncated,
         }
     )
+    return "; ".join(part for part in (measurement.caveat, counts) if part)
 
 
 def companion(measurement: Measurement) -> str:
@@ -158,7 +170,9 @@ def effect(test: PairedTest) -> str:
 def not_claimed(view: ReportView) -> tuple[str, ...]:
     """What the reader must not take from the report."""
     said = list(_NOT_CLAIMED[view.run.tier]) if view.run is not None else []
-    if view.run is not None and view.run.origin != "engine":
+    if is_mock(view):
+        said.append("A mock engine made up every answer, and no model ran: nothing here measures anything.")
+    elif view.run is not None and view.run.origin != "engine":
         said.append(f"The rows of this run are {view.run.origin}: the engine's guarantees do not cover them.")
     if any(m.companion is None for m in view.measurements):
         said.append("Numbers marked 'never checked' may have their items in the training data.")
