@@ -37,6 +37,7 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
     run has no scores.
     """
     run = store.catalog.run(run_id)
+    run.require_evaluation()
     planned = _planned_items(store, run)
     measurements: list[Measurement] = []
     for benchmark_id in run.request.benchmark_ids:

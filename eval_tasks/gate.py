@@ -27,7 +27,8 @@ def gate(store: Store, *, environment: str) -> GateResult:
     if not blocks:
         return GateResult(open=True, reason="no open block")
     # All runs, since a busy environment would push another's out of any common limit; only read while a block stands.
-    reported = [r.env_fingerprint for r in store.catalog.runs() if r.environment == environment and r.env_fingerprint]
+    runs = store.catalog.runs(judging=None)
+    reported = [r.env_fingerprint for r in runs if r.environment == environment and r.env_fingerprint]
     fingerprints = set(reported[:_RECENT_RUNS])
     standing = [block for block in blocks if not fingerprints or block.fingerprint in fingerprints]
     if not standing:

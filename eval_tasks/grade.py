@@ -31,6 +31,7 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     and is a no-op.
     """
     run = store.catalog.run(run_id)
+    run.require_evaluation()
     plan = store.plan(run.plan_blob or "")
     close_run(store, run, plan)
     benchmarks = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]

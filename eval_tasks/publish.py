@@ -30,6 +30,7 @@ def publish(store: Store, *, run_id: str, now: str, comparison_id: str | None = 
     blobs.
     """
     run = store.catalog.run(run_id)
+    run.require_evaluation()
     if run.status != "closed":
         raise DataError(
             f"run {run_id} is {run.status}, not closed ({run.reason or 'no reason recorded'}): not published"

@@ -63,6 +63,11 @@ def runs_show(run: str, as_json: bool) -> None:
     click.echo(
         f"run {found.run_id}: {found.training_run} step {found.step}, {found.tier}, {found.status} {found.reason}"
     )
+    if found.judging is not None:
+        click.echo(
+            f"it judges outputs of run {found.judging.run_id} for {found.judging.grader}; it is no evaluation of its "
+            "checkpoint"
+        )
     if found.origin != "engine":
         click.echo(f"its rows are {found.origin}: the engine's guarantees do not cover them")
     click.echo(f"request {found.request.request_digest}\nconfig  {found.config_digest}")

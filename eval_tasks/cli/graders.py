@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from eval_tasks.cli import agreement
+from eval_tasks.cli import agreement, judging
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.graders import import_labels, read_labels
@@ -31,10 +31,18 @@ def graders_list(as_json: bool) -> None:
     graders, in_use = catalog.graders(), catalog.graders_in_use()
     if as_json:
         benchmarks = {g.grader: [use.benchmark for use in in_use if use.grader == g.grader] for g in graders}
-        print_json([to_json(g) | {"in_use": benchmarks[g.grader]} for g in graders])
+        print_json(
+            [
+                to_json(g) | {"grader": g.grader, "reproducible": g.reproducible, "in_use": benchmarks[g.grader]}
+                for g in graders
+            ]
+        )
         return
-    rows = [(g.grader, g.kind, g.created_at, "yes" if g.adopted else "no") for g in graders]
-    print_table("graders", ("grader", "kind", "since (UTC)", "qualified"), rows)
+    rows = [
+        (g.grader, g.kind, "yes" if g.reproducible else "NO", g.created_at, "yes" if g.adopted else "no")
+        for g in graders
+    ]
+    print_table("graders", ("grader", "kind", "reproducible", "since (UTC)", "qualified"), rows)
     print_table(
         "in use",
         ("benchmark", "grader", "since (UTC)", "why"),
@@ -94,7 +102,7 @@ def _benchmark(store: Store, run: Run, name: str) -> BenchmarkVersion:
     return by_name[name]
 
 
-for _command in agreement.COMMANDS:
+for _command in (*agreement.COMMANDS, *judging.COMMANDS):
     graders_group.add_command(_command)
 
 COMMANDS = (graders_group,)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval_tasks.compare.pairing import BenchmarkArms
@@ -41,6 +42,8 @@ def compare(
     were scored by different graders; UserError for a rule that does not fit.
     """
     a, b = store.catalog.run(run_a), store.catalog.run(run_b)
+    for run in (a, b):
+        run.require_evaluation()
     refuse_mock_against_real(a, b)
     benchmarks_a, benchmarks_b = benchmarks_of(store, a), benchmarks_of(store, b)
     shared = [name for name in benchmarks_a if name in benchmarks_b]
@@ -69,7 +72,7 @@ def compare(
         label_b=_label(b),
         exploratory_reason=late or ("a mock engine made up the rows" if a.origin == "mock" else ""),
         sources_of_variance=_sources(a, b),
-        notes=(*_environment_notes(a, b), *_origin_notes(a, b), *([f"scored by {grader}"] if grader else [])),
+        notes=(*_environment_notes(a, b), *_origin_notes(a, b), *([_scored_by_note(store, grader)] if grader else [])),
     )
     comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
     store.catalog.save_comparison(comparison)
@@ -137,7 +140,7 @@ def _arms(
     arms = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
-        info=_info(in_a, in_b, metric),
+        info=_info(in_a, in_b, metric, rows),
         a=rows[0],
         b=rows[1],
         clustered=in_a.cluster_key is not None,
@@ -168,10 +171,18 @@ def _known_compatibility(
     return ("PAIRED" if level == "SCORE" else level), f"{difference}, {words}" if difference else words
 
 
-def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str) -> MetricInfo:
-    """What the metric means to both: a mean over samples is not right or wrong, whatever the other arm's items are."""
+def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str, rows: Sequence[pa.Table]) -> MetricInfo:
+    """What the metric means to both: a mean over samples is not right or wrong, whatever the other arm's items are.
+
+    Nor are the values of a judge that knows more than right and wrong.
+    """
     info = metric_of(a, metric)
-    return replace(info, binary=info.binary and metric_of(b, metric).binary)
+    binary = info.binary and metric_of(b, metric).binary
+    return replace(info, binary=binary and all(_is_right_or_wrong(table["value"]) for table in rows))
+
+
+def _is_right_or_wrong(values: pa.ChunkedArray) -> bool:
+    return {*pc.unique(values).to_pylist()} <= {0.0, 1.0, None}
 
 
 def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
@@ -200,6 +211,13 @@ def _scored_by(
         known = sorted({g for in_a, in_b in graders.values() for g in in_a if g in in_b})
         raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
     return found
+
+
+def _scored_by_note(store: Store, reference: str) -> str:
+    grader = store.catalog.grader_named(reference)
+    if grader is None or grader.judge is None or grader.judge.reproducible:
+        return f"scored by {reference}"
+    return f"scored by {reference}, which is NOT REPRODUCIBLE: its verdicts are replies of an endpoint"
 
 
 def common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:

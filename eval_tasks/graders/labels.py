@@ -18,6 +18,7 @@ from typing import Any
 from eval_tasks.digests import digest_value
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Item, Score
+from eval_tasks.records.grader import HUMAN
 from eval_tasks.scoring import metric_of
 from eval_tasks.store import Store
 from eval_tasks.store.catalog.graders import Grader
@@ -89,7 +90,7 @@ def import_labels(
     """
     name, _, version = grader.partition("@")
     human = Grader(
-        name=f"human/{name}",
+        name=f"{HUMAN}{name}",
         version=version or "1",
         kind="human",
         digest=digest_value(["human", name, version or "1"]),

@@ -17,6 +17,7 @@ import numpy as np
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.graders.labels import labelled_rows
 from eval_tasks.records.agreement import Agreement, AgreementItem, AgreementSet, GraderVerdicts
+from eval_tasks.records.grader import HUMAN
 from eval_tasks.stats.agreement import ManyRaters, agreement, majority, many_raters
 from eval_tasks.stats.influence import FloatArray
 from eval_tasks.store import Store
@@ -85,9 +86,9 @@ def read_verdicts(
 def graders_of(store: Store, agreement_set: AgreementSet) -> list[str]:
     """The graders with verdicts on a set: those that were recorded, and those that scored every run it came from."""
     recorded = [found.grader for found in store.catalog.verdicts(agreement_set.set_digest)]
-    in_runs = [store.scores.standing(run_id, agreement_set.benchmark_id) for run_id in agreement_set.runs]
+    in_runs = [store.scores.graders(run_id, agreement_set.benchmark_id) for run_id in agreement_set.runs]
     scored = [grader for grader in (in_runs[0] if in_runs else []) if all(grader in found for found in in_runs)]
-    return list(dict.fromkeys([*recorded, *scored]))
+    return [grader for grader in dict.fromkeys([*recorded, *scored]) if not grader.startswith(HUMAN)]
 
 
 def verdicts_of(store: Store, agreement_set: AgreementSet, items: Sequence[AgreementItem], grader: str) -> FloatArray:

@@ -32,6 +32,7 @@ _WHOLE_BENCHMARK = frozenset(contract.CHECKS) | {
 def guard(store: Store, *, run_id: str, now: str) -> GuardReport:
     """Check the rows and the numbers of a run. `now` is the alert's time, UTC, ISO 8601."""
     run = store.catalog.run(run_id)
+    run.require_evaluation()
     measurements = store.catalog.measurements(run.run_id)
     by_benchmark: dict[str, list[Measurement]] = defaultdict(list)
     for measurement in measurements:

@@ -22,6 +22,7 @@ from eval_tasks.records import (
     Checkpoint,
     EngineConfig,
     Item,
+    Judging,
     Plan,
     Request,
     Run,
@@ -61,9 +62,12 @@ def plan(
     engine: EngineConfig,
     seed: int = 0,
     repeat: int = 0,
+    judging: Judging | None = None,
     now: str,
 ) -> Plan:
     """Plan `suite` (NAME or NAME@VERSION) on a checkpoint whose verified copy lies in `checkpoint_dir`.
+
+    `judging`: whose outputs the run judges, where it is no evaluation.
 
     Raises UserError for an unknown suite, for one without items, for a benchmark that was registered with another
     scorer than this release has, and naming the items whose prompts the benchmark refuses to cut to the context.
@@ -105,8 +109,9 @@ def plan(
         checkpoint_uri=checkpoint.uri,
         created_at=now,
         origin="mock" if engine.is_mock else "engine",
+        judging=judging,
     )
-    return _record(store, run, made)
+    return record_plan(store, run, made)
 
 
 def plan_uri(store: Store, made: Plan) -> str:
@@ -123,7 +128,7 @@ def _suite(store: Store, suite: str | Suite) -> Suite:
 
 def _known_plan(store: Store, request: RunRequest, run_id: str) -> Plan | None:
     """The plan that the run has, None when it is new or was never wholly planned."""
-    for run in store.catalog.runs(checkpoint_id=request.checkpoint_id, suite=request.suite):
+    for run in store.catalog.runs(checkpoint_id=request.checkpoint_id, suite=request.suite, judging=None):
         if run.run_id == run_id and run.plan_blob is not None:
             return from_json(Plan, store.blobs.get_json(run.plan_blob))
     return None
@@ -220,7 +225,7 @@ def _flags(request: Request) -> Iterator[str]:
         yield f"not scoreable ({request.problem})"
 
 
-def _record(store: Store, run: Run, made: Plan) -> Plan:
+def record_plan(store: Store, run: Run, made: Plan) -> Plan:
     """Plan blob, run, queue and shards; each step again is a no-op, so that a plan cut short is completed."""
     blob = store.blobs.put_json(to_json(made))
     stored = store.catalog.create_run(replace(run, plan_blob=blob))

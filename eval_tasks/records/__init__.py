@@ -14,7 +14,8 @@ from eval_tasks.records.benchmark import (
 from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
-from eval_tasks.records.engine import EngineConfig, EngineTuning, Environment, ImportedRows
+from eval_tasks.records.engine import EndpointConfig, EngineConfig, EngineTuning, Environment, ImportedRows
+from eval_tasks.records.grader import EndpointAccess, Judge, Judging
 from eval_tasks.records.health import CurvePoint, HealthFinding, HealthLook, LossCurve, MeasuredNoise
 from eval_tasks.records.item import Item, Request, Response, Sample, Score
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
@@ -34,6 +35,8 @@ __all__ = [
     "CurvePoint",
     "DataSource",
     "DecisionRule",
+    "EndpointAccess",
+    "EndpointConfig",
     "EngineConfig",
     "EngineTuning",
     "Environment",
@@ -44,6 +47,8 @@ __all__ = [
     "HealthLook",
     "ImportedRows",
     "Item",
+    "Judge",
+    "Judging",
     "Landing",
     "LossCurve",
     "MeasuredNoise",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Tag
 
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.records.benchmark import Policy
@@ -73,6 +75,22 @@ class ImportedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointConfig:
+    """Stands where an engine's configuration would: the rows are the replies of a chat endpoint, not reproducible.
+
+    What is sent with each request: `model`, `seed` and a temperature of 0, for whatever they are worth there.
+    `batch_size`: items per planned batch.
+    """
+
+    base_url: str
+    model: str
+    seed: int = 0
+    temperature: Literal[0] = 0
+    batch_size: int = 8
+    rows: Literal["replies"] = "replies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTuning:
     """Values that provably cannot move a bit: recorded beside the EngineConfig, outside every digest.
 
@@ -95,3 +113,20 @@ class Environment:
     def env_fingerprint(self) -> str:
         """Digest of the components."""
         return short_id(digest_value(dict(self.components)))
+
+
+def _source_of_rows(value: object) -> str:
+    rows = value.get("rows") if isinstance(value, dict) else getattr(value, "rows", None)
+    return {"imported": "ImportedRows", "replies": "EndpointConfig"}.get(str(rows), "EngineConfig")
+
+
+JudgeEngine = Annotated[
+    Annotated[EngineConfig, Tag("EngineConfig")] | Annotated[EndpointConfig, Tag("EndpointConfig")],
+    Discriminator(_source_of_rows),
+]
+Engine = Annotated[
+    Annotated[EngineConfig, Tag("EngineConfig")]
+    | Annotated[ImportedRows, Tag("ImportedRows")]
+    | Annotated[EndpointConfig, Tag("EndpointConfig")],
+    Discriminator(_source_of_rows),
+]

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-from pydantic import Discriminator, Tag
+from typing import Literal
 
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.errors import UserError
 from eval_tasks.records.benchmark import Tier
 from eval_tasks.records.codec import to_json
-from eval_tasks.records.engine import EngineConfig, EngineTuning, ImportedRows
+from eval_tasks.records.engine import Engine, EngineConfig, EngineTuning, ImportedRows
+from eval_tasks.records.grader import Judging
 
 RunStatus = Literal["planned", "running", "closed", "incomplete", "gone", "failed"]
-
-
-def _engine_kind(value: object) -> str:
-    imported = isinstance(value, ImportedRows) or (isinstance(value, dict) and "rows" in value)
-    return "ImportedRows" if imported else "EngineConfig"
-
-
-Engine = Annotated[
-    Annotated[EngineConfig, Tag("EngineConfig")] | Annotated[ImportedRows, Tag("ImportedRows")],
-    Discriminator(_engine_kind),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +21,7 @@ class RunRequest:
     """All that decides a run's rows, but for the environment. `benchmark_ids` in suite order.
 
     The suite's choice of items is in its `suite_id`. A run that was imported has no checkpoint (an empty id), and in
-    place of an engine the files that its rows come from.
+    place of an engine the files that its rows come from; so has one that an endpoint answers.
     """
 
     checkpoint_id: str
@@ -56,6 +44,8 @@ class RunRequest:
         """The engine's configuration. Raises UserError for rows that were imported: they cannot be computed."""
         if isinstance(self.engine, ImportedRows):
             raise UserError(f"the rows of {self.engine.name!r} were imported from files: no engine can compute them")
+        if not isinstance(self.engine, EngineConfig):
+            raise UserError(f"the rows are replies of {self.engine.model!r} at an endpoint: no engine can compute them")
         return self.engine
 
     def run_id(self, environment: str, repeat: int = 0) -> str:
@@ -67,7 +57,8 @@ class RunRequest:
 class Run:
     """A run as the catalog has it. Times are UTC, ISO 8601.
 
-    `config_digest` = digest of (request_digest, env_fingerprint), known once the first shard has reported.
+    `config_digest` = digest of (request_digest, env_fingerprint), known once the first shard has reported. `judging`:
+    whose outputs a judge's run judges; None for an evaluation.
     """
 
     run_id: str
@@ -86,7 +77,16 @@ class Run:
     config_digest: str | None = None
     plan_blob: str | None = None
     tuning: EngineTuning = field(default_factory=EngineTuning)
-    origin: Literal["engine", "imported", "mock"] = "engine"
+    origin: Literal["engine", "imported", "endpoint", "mock"] = "engine"
+    judging: Judging | None = None
+
+    def require_evaluation(self) -> None:
+        """Raise UserError for a run that judges another's outputs: its rows are verdicts on them."""
+        if self.judging is not None:
+            raise UserError(
+                f"run {self.run_id[:12]} is no evaluation of its checkpoint: it judges outputs of run "
+                f"{self.judging.run_id[:12]} for {self.judging.grader}; name that run"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

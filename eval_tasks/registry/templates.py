@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jinja2
+import jinja2.meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from eval_tasks.errors import UserError, did_you_mean
@@ -114,6 +115,11 @@ def check_template(template: str) -> None:
         _compiled(template)
     except jinja2.TemplateSyntaxError as error:
         raise ValueError(f"not a template: line {error.lineno}: {error.message}") from error
+
+
+def names_in(template: str) -> set[str]:
+    """The fields that a template reads."""
+    return set(jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))
 
 
 @functools.lru_cache(maxsize=512)

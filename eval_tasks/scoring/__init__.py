@@ -16,8 +16,9 @@ from eval_tasks.scoring import (
     numeric,
     regex,
     strict_flexible,
+    verdict,
 )
-from eval_tasks.scoring.marking import check_items, score
+from eval_tasks.scoring.marking import check_items, score, seen_of
 from eval_tasks.scoring.registry import (
     MetricInfo,
     metric_info,
@@ -58,6 +59,8 @@ __all__ = [
     "scorer_metrics",
     "scorer_names",
     "scorer_version",
+    "seen_of",
     "strict_flexible",
     "validate_scorer",
+    "verdict",
 ]

@@ -75,6 +75,15 @@ def clean_text(text: str) -> str:
     return _LONE_SURROGATE.sub("�", text)
 
 
+def seen_of(benchmark: BenchmarkVersion, output: str) -> Answer:
+    """What a scorer sees of an output: cut at the stop strings, without reasoning, free of lone surrogates."""
+    stops, reasoning = benchmark.template.stop, benchmark.scorer.reasoning
+    if reasoning is None:
+        return Answer(text=clean_text(cut_at_stops(output, stops)))
+    answer = answer_of(output, stops, reasoning)
+    return replace(answer, text=clean_text(answer.text))
+
+
 def _marks(found: Scorer, benchmark: BenchmarkVersion, item: Item, response: Response) -> Sequence[Mark]:
     sampling = benchmark.sampling
     if response.status != "ok" or sampling is None:
@@ -108,17 +117,14 @@ def _output_marks(found: Scorer, benchmark: BenchmarkVersion, item: Item, respon
 
 def _case(benchmark: BenchmarkVersion, item: Item, response: Response) -> tuple[Case, str]:
     """What the scorer sees, and a remark on the output's reasoning blocks."""
-    template = benchmark.template
-    answer = Answer(text=cut_at_stops(response.output, template.stop))
-    if benchmark.scorer.reasoning is not None:
-        answer = answer_of(response.output, template.stop, benchmark.scorer.reasoning)
+    answer = seen_of(benchmark, response.output)
     case = Case(
         item=item,
         response=response,
-        template=template,
+        template=benchmark.template,
         rendering=Rendering(benchmark=benchmark.name, item_id=item.item_id, fields=item.fields),
         parameters=merged_parameters(benchmark.scorer),
-        output=clean_text(answer.text),
+        output=answer.text,
     )
     return case, answer.reason
 

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 from eval_tasks.digests import canonical_json, digest_parts
 from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Score
+from eval_tasks.records.grader import BESIDE
 from eval_tasks.store.files import FileStore
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import SCORES
 from eval_tasks.store.score_rows import score_table
-
-HUMAN = "human/"
 
 
 class Scores:
@@ -65,7 +64,7 @@ class Scores:
         metric: str | None = None,
         columns: Collection[str] | None = None,
     ) -> Any:
-        """Scores as a pyarrow Table sorted by metric, item_id; `grader` None is the one written last, people apart.
+        """Scores as a pyarrow Table sorted by metric, item_id; `grader` None is the standing one written last.
 
         Raises UserError for a grader or metric without scores, DataError for a damaged file.
         """
@@ -87,8 +86,8 @@ class Scores:
         return list(self._entries(run_id, benchmark_id))
 
     def standing(self, run_id: str, benchmark_id: str) -> list[str]:
-        """The graders whose scores stand for the run: all but people's, who label a sample: those are named."""
-        return [name for name in self.graders(run_id, benchmark_id) if not name.startswith(HUMAN)]
+        """The graders whose scores stand for the run: its scorer's versions. People, judges and others are named."""
+        return [name for name in self.graders(run_id, benchmark_id) if not name.startswith(BESIDE)]
 
     def digest(self, run_id: str, benchmark_id: str, grader: str | None = None) -> str:
         """Digest of a score set's content."""
@@ -99,7 +98,7 @@ class Scores:
         if not entries:
             raise UserError(f"run {run_id!r} has no scores of benchmark {benchmark_id!r}: it was not graded")
         if grader is None:
-            standing = [entry for name, entry in entries.items() if not name.startswith(HUMAN)]
+            standing = [entry for name, entry in entries.items() if not name.startswith(BESIDE)]
             return (standing or list(entries.values()))[-1]
         if grader not in entries:
             raise UserError(f"run {run_id!r} has no scores by grader {grader!r}; {did_you_mean(grader, entries)}")

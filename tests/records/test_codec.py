@@ -18,6 +18,8 @@ from eval_tasks.records import (
     CurvePoint,
     DataSource,
     DecisionRule,
+    EndpointAccess,
+    EndpointConfig,
     EngineConfig,
     EngineTuning,
     Environment,
@@ -28,6 +30,8 @@ from eval_tasks.records import (
     HealthLook,
     ImportedRows,
     Item,
+    Judge,
+    Judging,
     Landing,
     LossCurve,
     MeasuredNoise,
@@ -88,6 +92,7 @@ TEST = PairedTest(
 )
 SAMPLING = Sampling(temperature=0.6, samples=8, top_k=20, top_p=0.95, pass_at=(1, 8), reason="makers rule out greedy")
 REASONING = ReasoningBlock(name="think", start="<think>", end="</think>")
+ENDPOINT = EndpointConfig(base_url="https://judge.example/v1", model="m", seed=3)
 SHARD = PlannedShard(shard=0, group="logprob", n_batches=1, n_items=2, cost_tokens=9)
 IMPORTED = ImportedRows(format="lm-eval", files=("0" * 64,), name="from a log")
 SOURCE = DataSource(hub="owner/name", revision="1" * 40, split="test")
@@ -204,6 +209,20 @@ SAMPLES: tuple[Any, ...] = (
         tier="health",
         entries=(SuiteEntry(benchmark="colours", version="1", benchmark_id="b"),),
     ),
+    ENDPOINT,
+    EndpointAccess(api_key_env="KEY", tries=2),
+    Judge(
+        name="helpful",
+        version="1",
+        kind="endpoint",
+        template=PromptTemplate(item="{{ output }}"),
+        answers={"yes": 1.0, "no": 0.0},
+        engine=ENDPOINT,
+        verdict_digest="v",
+        pattern="(.*)",
+        max_tokens=8,
+    ),
+    Judging(run_id="r", benchmark_id="b", grader="judge/helpful@1+d"),
     EngineConfig(device="cuda", dtype="bfloat16", max_context=512),
     EngineTuning(tokens_per_forward=4),
     Environment(components={"torch": "2.13.0"}),

@@ -23,6 +23,7 @@ def test_the_shipped_scorers_and_their_primary_metrics() -> None:
         "numeric": "within_tolerance",
         "regex": "regex_match",
         "strict_flexible": "strict",
+        "verdict": "verdict",
     }
     assert scoring.scorer_metrics("choice") == ["acc", "acc_norm"]
     assert scoring.LM_EVAL_VERSION == "0.4.9"

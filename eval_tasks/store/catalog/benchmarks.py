@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, not_, select
 
 from eval_tasks.errors import UserError
 from eval_tasks.records import BenchmarkVersion, DecisionRule, Suite
+from eval_tasks.records.grader import JUDGE
 from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, record_at, unknown
 from eval_tasks.store.database import insert_of
 from eval_tasks.store.tables import benchmarks, rules, suites
@@ -60,8 +61,9 @@ class Benchmarks(CatalogPart):
         return found
 
     def benchmarks(self) -> list[BenchmarkVersion]:
-        """All benchmark versions, by name, in order of registration."""
-        return self._find(BenchmarkVersion, select(benchmarks.c.record).order_by(benchmarks.c.name, benchmarks.c.seq))
+        """All benchmark versions, by name, in order of registration; not the questions that judges are asked."""
+        statement = select(benchmarks.c.record).where(not_(benchmarks.c.name.startswith(JUDGE)))
+        return self._find(BenchmarkVersion, statement.order_by(benchmarks.c.name, benchmarks.c.seq))
 
     def save_suite(self, suite: Suite) -> Suite:
         """Register a suite. Raises UserError when that name and version are registered with other entries."""

@@ -9,13 +9,17 @@ from typing import Any, Literal
 from sqlalchemy import Connection, select
 
 from eval_tasks.errors import UserError
+from eval_tasks.records import Judge
 from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, record_at, unknown
 from eval_tasks.store.tables import graders as table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader:
-    """One version of a grader. `digest` is of all that its outputs depend on; `agreement`: its qualification."""
+    """One version of a grader. `digest` is of all that its outputs depend on; `agreement`: its qualification.
+
+    `judge`: what a model grader is made of, None for the others.
+    """
 
     name: str
     version: str
@@ -25,11 +29,18 @@ class Grader:
     adopted: bool = False
     agreement: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
+    judge: Judge | None = None
 
     @property
     def grader(self) -> str:
-        """The name that score sets carry: name and version."""
-        return f"{self.name}@{self.version}"
+        """The name that score sets carry: name and version, of a scorer or judge with the head of its digest."""
+        by_content = self.kind == "scorer" or self.judge is not None
+        return f"{self.name}@{self.version}" + (f"+{self.digest[:8]}" if by_content else "")
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the same outputs get the same scores again; people and endpoints promise no such thing."""
+        return self.kind != "human" and (self.judge is None or self.judge.reproducible)
 
 
 class Graders(CatalogPart):
@@ -43,8 +54,8 @@ class Graders(CatalogPart):
             text = record_at(connection, table, key)
             if text is not None and decode(Grader, text).digest != grader.digest:
                 raise UserError(
-                    f"grader {grader.grader!r} is registered with digest {decode(Grader, text).digest}, and this one "
-                    f"has {grader.digest}; choose a new version"
+                    f"grader '{grader.name}@{grader.version}' is registered with digest {decode(Grader, text).digest}, "
+                    f"and this one has {grader.digest}; choose a new version"
                 )
             put(connection, table, key, {"record": encode(grader)})
 
@@ -59,6 +70,10 @@ class Graders(CatalogPart):
             if version in (None, grader.version):
                 return grader
         raise unknown(f"version of grader {name!r}", str(version), (g.version for g in known))
+
+    def grader_named(self, reference: str) -> Grader | None:
+        """The grader whose score sets carry that name, None when none is registered under it."""
+        return next((grader for grader in self.graders() if grader.grader == reference), None)
 
     def graders(self) -> list[Grader]:
         """All graders, by name, in order of registration."""

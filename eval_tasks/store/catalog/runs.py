@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, not_, select, update
 
 from eval_tasks.digests import digest_parts
 from eval_tasks.errors import DataError, UserError, did_you_mean
 from eval_tasks.records import Run
+from eval_tasks.records.grader import JUDGE
 from eval_tasks.store.catalog.part import CatalogPart, decode, encode, record_at, unknown
 from eval_tasks.store.database import insert_of
 from eval_tasks.store.tables import runs as table
@@ -75,9 +76,14 @@ class Runs(CatalogPart):
         suite: str | None = None,
         checkpoint_id: str | None = None,
         status: str | None = None,
+        judging: bool | None = False,
         limit: int | None = None,
     ) -> list[Run]:
-        """The runs that fit every filter, newest first."""
+        """The runs that fit every filter, newest first.
+
+        `judging`: runs of judges on stored outputs instead of evaluations; None for both. One judge's have its name as
+        their suite.
+        """
         wanted = {
             "training_run": training_run,
             "tier": tier,
@@ -86,6 +92,9 @@ class Runs(CatalogPart):
             "status": status,
         }
         where = [table.c[name] == value for name, value in wanted.items() if value is not None]
+        if judging is not None:
+            of_a_judge = table.c.suite.startswith(JUDGE)
+            where.append(of_a_judge if judging else not_(of_a_judge))
         statement = select(table.c.record).where(*where).order_by(table.c.created_at.desc(), table.c.seq.desc())
         return self._find(Run, statement.limit(limit) if limit is not None else statement)
 
