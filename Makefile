@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-latency bench-engine bench-engine-gpu clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-compare bench-latency bench-engine bench-engine-gpu clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -88,6 +88,9 @@ $(LM_EVAL_INSTALLED): tests/parity/requirements-lm-eval.txt
 	@$(LM_EVAL_VENV)/bin/python -m pip install -q -r $<
 	@$(LM_EVAL_VENV)/bin/python -m pip check
 	@touch $@
+
+bench-compare: install  ## CPU and memory of comparing two runs of 500,000 items, beside pandas: some minutes
+	$(PY) -m tests.benchmarks.compare $(ARGS)
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency

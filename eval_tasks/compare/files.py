@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eval_tasks.compare.pairing import BenchmarkArms
+from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.digests import digest_bytes, short_id
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
@@ -151,7 +151,7 @@ def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher
 
 
 def _overlaps(arms: BenchmarkArms) -> bool:
-    return bool(pc.any(pc.is_in(arms.a["item_id"], value_set=arms.b["item_id"].combine_chunks())).as_py())
+    return shares_items(arms.a, arms.b)
 
 
 def _apart(arms: BenchmarkArms) -> BenchmarkArms:

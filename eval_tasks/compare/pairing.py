@@ -88,14 +88,12 @@ def pair(arms: BenchmarkArms) -> Pairs:
             raise DataError(f"{arms.benchmark}, {arms.metric}, arm {name}: {error}") from error
     items_a, items_b = sides
     ids_a, ids_b = (t["item_id"].combine_chunks().cast(pa.string()) for t in (arms.a, arms.b))
-    in_b = pc.index_in(ids_a, value_set=ids_b)
-    rows_a = np.flatnonzero(np.asarray(pc.is_valid(in_b).to_numpy(zero_copy_only=False), dtype=np.bool_))
+    rows_a, rows_b = _shared_rows(ids_a, ids_b)
     if len(rows_a) == 0:
         why = arms.difference or "the items differ"
         raise NotComparableError(
             f"{arms.benchmark}: the two runs have no item in common ({why}); compare runs of one benchmark version"
         )
-    rows_b = pc.drop_null(in_b).to_numpy(zero_copy_only=False).astype(np.int64)
     value_a, value_b = _column(arms.a, "value"), _column(arms.b, "value")
     counted = ~(items_a.excluded[rows_a] | items_b.excluded[rows_b])
     scored = counted & items_a.scored[rows_a] & items_b.scored[rows_b]
@@ -125,6 +123,23 @@ def pair(arms: BenchmarkArms) -> Pairs:
         full_b=_full_score(items_b.values, items_b.weights),
         overlap_only=len(rows_a) < max(len(ids_a), len(ids_b)),
     )
+
+
+def _shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of the ids that both arms have, in the order of A; no id is looked up where all stand alike."""
+    if a.equals(b):
+        return np.arange(len(a)), np.arange(len(a))
+    in_b = pc.index_in(a, value_set=b)
+    rows = np.flatnonzero(np.asarray(pc.is_valid(in_b).to_numpy(zero_copy_only=False), dtype=np.bool_))
+    return rows, pc.drop_null(in_b).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def shares_items(a: pa.Table, b: pa.Table) -> bool:
+    """Whether any item id is in both tables."""
+    ids_a, ids_b = a["item_id"], b["item_id"]
+    if a.num_rows and b.num_rows and ids_a[0] == ids_b[0]:
+        return True
+    return bool(pc.any(pc.is_in(ids_a, value_set=ids_b.combine_chunks())).as_py())
 
 
 def _column(table: pa.Table, name: str) -> FloatArray:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eval_tasks.compare.pairing import BenchmarkArms
+from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
@@ -21,6 +21,15 @@ from eval_tasks.scoring import MetricInfo, metric_of, metrics_of
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """What is known of the two runs beside their scores: (benchmark_id, metric) -> why it is shut, and corpora."""
+
+    quarantined: Mapping[tuple[str, str], str]
+    corpora: tuple[str, ...]
+
 
 _COLUMNS = ["item_id", "value", "weight", "status", "cluster"]
 
@@ -53,10 +62,8 @@ def compare(
         )
     if grader is not None:
         shared = _scored_by(store, (a, b), {name: (benchmarks_a[name], benchmarks_b[name]) for name in shared}, grader)
-    quarantined = _quarantined(store, (a, b))
-    arms = [
-        _arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, quarantined, grader) for name in shared
-    ]
+    around = _Around(quarantined=_quarantined(store, (a, b)), corpora=_corpora(store, (a, b)))
+    arms = [_arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, around, grader) for name in shared]
     if all(arm.compatibility == "NONE" for arm in arms):
         raise NotComparableError(
             f"runs {a.run_id} and {b.run_id} have no item in common: "
@@ -116,7 +123,7 @@ def compatibility(a: BenchmarkVersion, b: BenchmarkVersion) -> tuple[Compatibili
 
 def benchmarks_of(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
     """A run's benchmark versions by name."""
-    versions = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
+    versions = store.catalog.benchmarks_by_id(run.request.benchmark_ids)
     return {version.name: version for version in versions}
 
 
@@ -125,7 +132,7 @@ def _arms(
     runs: tuple[Run, Run],
     versions: tuple[BenchmarkVersion, BenchmarkVersion],
     rule: DecisionRule | None,
-    quarantined: Mapping[tuple[str, str], str],
+    around: _Around,
     grader: str | None = None,
 ) -> BenchmarkArms:
     (a, b), (in_a, in_b) = runs, versions
@@ -136,7 +143,7 @@ def _arms(
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
         for run, version in ((a, in_a), (b, in_b))
     ]
-    contamination, note = _contamination(store, a, b, in_a)
+    contamination, note = _contamination(store, around.corpora, in_a)
     arms = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
@@ -148,10 +155,9 @@ def _arms(
         difference=difference,
         contamination=contamination,
         contamination_note=note,
-        not_tested=next((quarantined[key] for v in versions if (key := (v.benchmark_id, metric)) in quarantined), ""),
+        not_tested=next((why for v in versions if (why := around.quarantined.get((v.benchmark_id, metric)))), ""),
     )
-    shared = pc.is_in(rows[0]["item_id"], value_set=rows[1]["item_id"].combine_chunks())
-    if not pc.any(shared).as_py():
+    if not shares_items(*rows):
         why = difference or "the runs were planned on other items"
         return replace(arms, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
     return arms
@@ -245,9 +251,15 @@ def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], s
     }
 
 
-def _contamination(store: Store, a: Run, b: Run, benchmark: BenchmarkVersion) -> tuple[Mapping[str, str] | None, str]:
-    """Statuses against the corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
-    corpora = sorted({c for run in (a, b) for c in store.catalog.corpora_of(run.request.checkpoint_id)})
+def _corpora(store: Store, runs: tuple[Run, Run]) -> tuple[str, ...]:
+    """The corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
+    return tuple(sorted({c for run in runs for c in store.catalog.corpora_of(run.request.checkpoint_id)}))
+
+
+def _contamination(
+    store: Store, corpora: tuple[str, ...], benchmark: BenchmarkVersion
+) -> tuple[Mapping[str, str] | None, str]:
+    """Statuses of a benchmark's items against those corpora, and in words what was checked."""
     statuses, checks = known_statuses(store, benchmark.benchmark_id, corpora)
     if statuses is None:
         return None, NEVER_CHECKED

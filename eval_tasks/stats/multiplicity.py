@@ -15,25 +15,30 @@ from eval_tasks.stats.paired import coin_flips
 
 
 def benjamini_hochberg(p: FloatArray) -> FloatArray:
-    """q-values, shape of p. A NaN stays NaN and takes no part: the others are adjusted as if it were not there."""
-    tested = ~np.isnan(p)
-    q = np.full(p.shape, np.nan)
-    if tested.any():
-        from scipy import stats as sps  # half a second to load, and only a comparison needs it
+    """q-values, shape of p. A NaN stays NaN and takes no part: the others are adjusted as if it were not there.
 
-        q[tested] = sps.false_discovery_control(p[tested], method="bh")
-    return q
+    Written out (and tested against scipy's): loading scipy.stats costs more than comparing 500,000 items.
+    """
+    return _step_up(p, 1.0)
 
 
 def benjamini_yekutieli(p: FloatArray) -> FloatArray:
     """q-values under any dependence of the benchmarks (Benjamini and Yekutieli 2001); NaN as above."""
-    tested = ~np.isnan(p)
-    q = np.full(p.shape, np.nan)
-    if tested.any():
-        from scipy import stats as sps
+    return _step_up(p, float(np.sum(1 / np.arange(1, np.count_nonzero(~np.isnan(p)) + 1))))
 
-        q[tested] = sps.false_discovery_control(p[tested], method="by")
-    return q
+
+def _step_up(p: FloatArray, factor: float) -> FloatArray:
+    """The smallest of ``factor m p_(j) / j`` over the ranks j from each p's own up, at most 1."""
+    tested = ~np.isnan(p)
+    adjusted = np.full(p.shape, np.nan)
+    values = p[tested]
+    order = np.argsort(values, kind="stable")
+    m = len(values)
+    steps = factor * m * values[order] / np.arange(1, m + 1)
+    result = np.empty_like(values)
+    result[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    adjusted[tested] = result
+    return adjusted
 
 
 def holm(p: FloatArray) -> FloatArray:

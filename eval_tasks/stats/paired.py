@@ -6,6 +6,7 @@ a cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, meth
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,10 +115,10 @@ def newcombe10(table: Table, confidence: float = 0.95) -> Interval | None:
     phi = _phi(table)
     below_a, above_a = p_a - interval_a[0], interval_a[1] - p_a
     below_b, above_b = p_b - interval_b[0], interval_b[1] - p_b
-    lower = np.sqrt(max(0.0, below_a**2 - 2 * phi * below_a * above_b + above_b**2))
-    upper = np.sqrt(max(0.0, above_a**2 - 2 * phi * above_a * below_b + below_b**2))
+    lower = math.sqrt(max(0.0, below_a**2 - 2 * phi * below_a * above_b + above_b**2))
+    upper = math.sqrt(max(0.0, above_a**2 - 2 * phi * above_a * below_b + below_b**2))
     delta = (table.b - table.c) / n
-    return max(-1.0, float(delta - lower)), min(1.0, float(delta + upper))
+    return max(-1.0, delta - lower), min(1.0, delta + upper)
 
 
 def _phi(table: Table) -> float:
@@ -128,7 +129,7 @@ def _phi(table: Table) -> float:
     product = float(table.both) * table.neither - float(table.b) * table.c
     if product > 0:
         product = max(product - table.n / 2, 0.0)
-    return float(product / np.sqrt(np.prod(np.array(margins, dtype=np.float64))))
+    return product / math.sqrt(math.prod(map(float, margins)))
 
 
 def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None) -> PairedEstimate:

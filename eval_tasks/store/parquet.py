@@ -55,15 +55,18 @@ class Form:
         self.write(buffer, table)
         return buffer.getvalue()
 
-    def read(self, file: Any, columns: Sequence[str] | None = None) -> Any:
-        """The rows of an open ParquetFile; a nullable column that a file of an earlier release lacks is all null."""
+    def read(self, file: Any, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None) -> Any:
+        """The rows of an open ParquetFile; a nullable column that a file of an earlier release lacks is all null.
+
+        `groups`: only these row groups.
+        """
         names = self.schema.names if columns is None else list(columns)
-        absent = [name for name in names if name not in file.schema_arrow.names and self.schema.field(name).nullable]
-        table = file.read(columns=[name for name in names if name not in absent])
+        known = set(file.schema_arrow.names)
+        absent = [name for name in names if name not in known and self.schema.field(name).nullable]
+        present = [name for name in names if name not in absent]
+        table = file.read(columns=present) if groups is None else file.read_row_groups(list(groups), columns=present)
         for name in absent:
-            table = table.append_column(
-                self.schema.field(name), pa.nulls(file.metadata.num_rows, self.schema.field(name).type)
-            )
+            table = table.append_column(self.schema.field(name), pa.nulls(table.num_rows, self.schema.field(name).type))
         return table.select(names)
 
     def check_columns(self, columns: Collection[str] | None) -> list[str] | None:
@@ -74,6 +77,18 @@ class Form:
             if name not in self.schema.names:
                 raise UserError(f"no column {name!r}; {did_you_mean(name, self.schema.names)}")
         return list(columns)
+
+
+def groups_with(file: Any, column: str, value: str) -> list[int]:
+    """The row groups of an open ParquetFile that may hold `value` in a column, by their statistics."""
+    metadata = file.metadata
+    where = next(k for k in range(metadata.num_columns) if metadata.schema.column(k).path == column)
+    found = []
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(where).statistics
+        if statistics is None or not statistics.has_min_max or statistics.min <= value <= statistics.max:
+            found.append(group)
+    return found
 
 
 def _stored_as(field: Any, values: Sequence[Any]) -> Sequence[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ from eval_tasks.records import Score
 from eval_tasks.records.grader import BESIDE
 from eval_tasks.store.files import FileStore
 from eval_tasks.store.named_files import NamedFiles
-from eval_tasks.store.parquet import SCORES
+from eval_tasks.store.parquet import SCORES, groups_with
 from eval_tasks.store.score_rows import score_table
 
 
@@ -43,7 +44,7 @@ class Scores:
                     "its version did not; give it a new version"
                 )
             return
-        key = digest_parts([grader])[:16]
+        key = _key(grader)
         name = f"{_folder(run_id, benchmark_id)}/{key}-{digest[:16]}.parquet"
         with self._files.draft(name) as draft:
             SCORES.write(draft.handle, table)
@@ -72,13 +73,15 @@ class Scores:
         entry = self._entry(run_id, benchmark_id, grader)
         filtered = wanted is not None and metric is not None and "metric" not in wanted
         with self._named.open(entry) as file:
-            table = SCORES.read(file, [*wanted, "metric"] if wanted is not None and filtered else wanted)
-        if metric is None:
-            return table
-        chosen = table.filter(pc.equal(table["metric"], metric))
-        if not chosen.num_rows:
-            known = pc.unique(table["metric"]).to_pylist()
-            raise UserError(f"no scores of metric {metric!r} by {entry['grader']!r}; {did_you_mean(metric, known)}")
+            # Rows stand by metric: the row groups of the others need not be read.
+            groups = None if metric is None else groups_with(file, "metric", metric)
+            table = SCORES.read(file, [*wanted, "metric"] if wanted is not None and filtered else wanted, groups)
+            if metric is None:
+                return table
+            chosen = _of_metric(table, metric)
+            if not chosen.num_rows:
+                known = pc.unique(SCORES.read(file, ["metric"])["metric"]).to_pylist()
+                raise UserError(f"no scores of metric {metric!r} by {entry['grader']!r}; {did_you_mean(metric, known)}")
         return chosen.select(wanted) if filtered else chosen
 
     def graders(self, run_id: str, benchmark_id: str) -> list[str]:
@@ -94,6 +97,9 @@ class Scores:
         return str(self._entry(run_id, benchmark_id, grader)["rows_digest"])
 
     def _entry(self, run_id: str, benchmark_id: str, grader: str | None) -> dict[str, Any]:
+        if grader is not None:
+            with suppress(FileNotFoundError):
+                return self._read_entry(f"{_folder(run_id, benchmark_id)}/{_key(grader)}.json")
         entries = self._entries(run_id, benchmark_id)
         if not entries:
             raise UserError(f"run {run_id!r} has no scores of benchmark {benchmark_id!r}: it was not graded")
@@ -110,11 +116,28 @@ class Scores:
         for name in self._files.names(_folder(run_id, benchmark_id)):
             if not name.endswith(".json"):
                 continue
-            try:
-                found.append(json.loads(self._files.read(name)))
-            except ValueError as error:
-                raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
+            found.append(self._read_entry(name))
         return {entry["grader"]: entry for entry in sorted(found, key=lambda e: (e["sequence"], e["grader"]))}
+
+    def _read_entry(self, name: str) -> dict[str, Any]:
+        try:
+            entry: dict[str, Any] = json.loads(self._files.read(name))
+        except ValueError as error:
+            raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
+        return entry
+
+
+def _key(grader: str) -> str:
+    """What a grader's files are called."""
+    return digest_parts([grader])[:16]
+
+
+def _of_metric(table: Any, metric: str) -> Any:
+    """The rows of one metric, which stand together."""
+    inside = pc.equal(table["metric"], metric)
+    first = pc.index(inside, True).as_py()
+    n = pc.sum(inside).as_py() or 0
+    return table.slice(max(first, 0), n)
 
 
 def _folder(run_id: str, benchmark_id: str) -> str:

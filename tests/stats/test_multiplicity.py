@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from eval_tasks.stats.multiplicity import (
     attainable_size,
@@ -45,6 +46,14 @@ def test_q_values_of_the_oracle(oracle):
     q = benjamini_hochberg(np.array(oracle["bh"]["p"], dtype=float))
     assert q == pytest.approx(oracle["bh"]["q"], abs=1e-12)
     assert benjamini_yekutieli(np.array(oracle["bh"]["p"], dtype=float)) == pytest.approx(oracle["bh"]["by"], abs=1e-12)
+
+
+@pytest.mark.parametrize(("adjust", "method"), [(benjamini_hochberg, "bh"), (benjamini_yekutieli, "by")])
+def test_q_values_are_scipys(adjust, method):
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 7, 50):
+        p = np.round(rng.random(n) ** 3, 2)  # with ties, zeros and ones
+        assert adjust(p) == pytest.approx(stats.false_discovery_control(p, method=method), rel=1e-14)
 
 
 def test_null_expectation_of_the_oracle(oracle):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -59,6 +60,12 @@ class Benchmarks(CatalogPart):
         if found is None:
             raise unknown("benchmark id", benchmark_id, (b.benchmark_id for b in self.benchmarks()))
         return found
+
+    def benchmarks_by_id(self, benchmark_ids: Sequence[str]) -> list[BenchmarkVersion]:
+        """The benchmark versions of those ids, in that order, by one query. Raises UserError for an unknown one."""
+        statement = select(benchmarks.c.record).where(benchmarks.c.benchmark_id.in_(list(benchmark_ids)))
+        found = {b.benchmark_id: b for b in self._find(BenchmarkVersion, statement.order_by(benchmarks.c.seq))}
+        return [found[i] if i in found else self.benchmark_by_id(i) for i in benchmark_ids]
 
     def benchmarks(self) -> list[BenchmarkVersion]:
         """All benchmark versions, by name, in order of registration; not the questions that judges are asked."""
