@@ -24,7 +24,7 @@ class BenchmarkArms:
 
     `clustered`: a cluster key is declared, so the clustered p decides. `contamination`: item_id -> clean, contaminated,
     not_checkable; None when never checked. `not_tested`: why the benchmark takes no part, such as its quarantine.
-    `difference`: which digest differs, in words, when the items of the two may not be the same.
+    `difference`: which digest differs, in words, when the items of the two may not be the same. `grader`: whose scores.
     """
 
     benchmark: str
@@ -39,6 +39,7 @@ class BenchmarkArms:
     contamination_note: str = "never checked"
     not_tested: str = ""
     notes: tuple[str, ...] = ()
+    grader: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.compare.graders import GradersOnRecord
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Around:
-    """What is known of the two runs beside their scores: (benchmark_id, metric) -> why it is shut, and corpora."""
+    """What is known beside the scores: (benchmark_id, metric) -> why it is shut, corpora, and graders."""
 
     quarantined: Mapping[tuple[str, str], str]
     corpora: tuple[str, ...]
+    graders: GradersOnRecord
 
 
 _COLUMNS = ["item_id", "value", "weight", "status", "cluster"]
@@ -62,7 +64,9 @@ def compare(
         )
     if grader is not None:
         shared = _scored_by(store, (a, b), {name: (benchmarks_a[name], benchmarks_b[name]) for name in shared}, grader)
-    around = _Around(quarantined=_quarantined(store, (a, b)), corpora=_corpora(store, (a, b)))
+    around = _Around(
+        quarantined=_quarantined(store, (a, b)), corpora=_corpora(store, (a, b)), graders=GradersOnRecord(store)
+    )
     arms = [_arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, around, grader) for name in shared]
     if all(arm.compatibility == "NONE" for arm in arms):
         raise NotComparableError(
@@ -79,7 +83,7 @@ def compare(
         label_b=_label(b),
         exploratory_reason=late or ("a mock engine made up the rows" if a.origin == "mock" else ""),
         sources_of_variance=_sources(a, b),
-        notes=(*_environment_notes(a, b), *_origin_notes(a, b), *([_scored_by_note(store, grader)] if grader else [])),
+        notes=(*_environment_notes(a, b), *_origin_notes(a, b)),
     )
     comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
     store.catalog.save_comparison(comparison)
@@ -155,6 +159,8 @@ def _arms(
         difference=difference,
         contamination=contamination,
         contamination_note=note,
+        grader=grader,
+        notes=around.graders.notes(grader, in_a.name),
         not_tested=next((why for v in versions if (why := around.quarantined.get((v.benchmark_id, metric)))), ""),
     )
     if not shares_items(*rows):
@@ -217,13 +223,6 @@ def _scored_by(
         known = sorted({g for in_a, in_b in graders.values() for g in in_a if g in in_b})
         raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
     return found
-
-
-def _scored_by_note(store: Store, reference: str) -> str:
-    grader = store.catalog.grader_named(reference)
-    if grader is None or grader.judge is None or grader.judge.reproducible:
-        return f"scored by {reference}"
-    return f"scored by {reference}, which is NOT REPRODUCIBLE: its verdicts are replies of an endpoint"
 
 
 def common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:

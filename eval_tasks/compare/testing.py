@@ -101,6 +101,7 @@ def untested(arms: BenchmarkArms, reason: str, n_attempted: int = 0) -> PairedTe
         unit=arms.info.unit,
         contamination=arms.contamination_note,
         notes=arms.notes,
+        grader=arms.grader,
     )
 
 
@@ -160,6 +161,7 @@ def _record(
         companion_ci95=clean.interval() if clean else None,
         companion_p=clean.p if clean else None,
         notes=notes,
+        grader=arms.grader,
     )
 
 

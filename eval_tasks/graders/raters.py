@@ -84,7 +84,10 @@ def read_verdicts(
 
 
 def graders_of(store: Store, agreement_set: AgreementSet) -> list[str]:
-    """The graders with verdicts on a set: those that were recorded, and those that scored every run it came from."""
+    """The graders with verdicts on a set: those that were recorded, and those that scored every run it came from.
+
+    People are not among them: they are what graders are held against.
+    """
     recorded = [found.grader for found in store.catalog.verdicts(agreement_set.set_digest)]
     in_runs = [store.scores.graders(run_id, agreement_set.benchmark_id) for run_id in agreement_set.runs]
     scored = [grader for grader in (in_runs[0] if in_runs else []) if all(grader in found for found in in_runs)]

@@ -60,7 +60,8 @@ class PairedTest:
     `q` is p adjusted by `adjusted_by`: Benjamini-Hochberg over the tested benchmarks, or for a `primary` benchmark of
     the rule as the rule says; its verdict is then the rule's. `ci_fcr` is the interval that agrees with q, where a
     benchmark is called among others that are not (false coverage rate). `mde` is the smallest true difference that
-    these data would find with 80 % power. A benchmark that could not be tested has `not_tested` set and no p.
+    these data would find with 80 % power. `grader`: whose scores both arms have, '' for plain
+    files. A benchmark that could not be tested has `not_tested` set and no p.
     """
 
     benchmark: str
@@ -96,6 +97,7 @@ class PairedTest:
     primary: bool = False
     adjusted_by: Multiplicity = "bh"
     ci_fcr: tuple[float, float] | None = None
+    grader: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,8 @@ class Comparison:
 
     @property
     def comparison_id(self) -> str:
-        """The same runs under the same rule, or without one at the same alpha, are the same comparison."""
+        """The same runs by the same graders and rule, or without one at the same alpha, are the same comparison."""
         further = [[list(self.further_a), list(self.further_b)]] if self.further_a or self.further_b else []
         asked = self.rule.rule_id if self.rule else self.alpha
-        return short_id(digest_value([self.run_a, self.run_b, asked, *further]))
+        graders = [[test.benchmark, test.grader] for test in self.tests if test.grader]
+        return short_id(digest_value([self.run_a, self.run_b, asked, *further, *([graders] if graders else [])]))

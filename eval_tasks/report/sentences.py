@@ -98,6 +98,20 @@ def shown_tests(comparison: Comparison) -> tuple[PairedTest, ...]:
     return comparison.tests if comparison.composite is None else (comparison.composite, *comparison.tests)
 
 
+def scored_by(comparison: Comparison) -> str:
+    """Which grader scored both arms, of which benchmarks; '' where the scores came from plain files."""
+    benchmarks: dict[str, list[str]] = {}
+    for test in comparison.tests:
+        if test.grader:
+            benchmarks.setdefault(test.grader, []).append(test.benchmark)
+    if not benchmarks:
+        return ""
+    if len(benchmarks) == 1:
+        return f"Both arms are scored by {next(iter(benchmarks))}."
+    told = "; ".join(f"{', '.join(names)} by {grader}" for grader, names in benchmarks.items())
+    return f"Both arms of a benchmark are scored by one grader: {told}."
+
+
 def chance(comparison: Comparison) -> str:
     """How many benchmarks would look different by chance alone."""
     tested = sum(test.p is not None for test in comparison.tests)

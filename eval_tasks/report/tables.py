@@ -129,6 +129,7 @@ def tests(comparison: Comparison) -> Table:
 def _test_row(test: PairedTest) -> tuple[str, ...]:
     unit = "" if test.unit in ("fraction", test.metric.replace("_", " ")) else f" ({unit_name(test.unit)})"
     method = test.method if test.p_exact is None else f"{test.method}, exact p {probability(test.p_exact)}"
+    scored = f"both arms scored by {test.grader}" if test.grader else ""
     return (
         f"{test.benchmark} · {test.metric}{unit}",
         amount(test.score_a, test.unit),
@@ -143,7 +144,7 @@ def _test_row(test: PairedTest) -> tuple[str, ...]:
         else f"{count(test.n_pairs)} of {count(test.n_attempted)}",
         amount(test.mde, test.unit),
         sentences.call(test),
-        "; ".join(part for part in (method, test.compatibility, _fcr(test), *test.notes) if part),
+        "; ".join(part for part in (method, test.compatibility, _fcr(test), scored, *test.notes) if part),
     )
 
 

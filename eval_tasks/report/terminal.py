@@ -152,4 +152,5 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             _cell(amount(test.mde, test.unit)),
             _cell(sentences.call(test)),
         )
-    return [table, Text(), Text(clean(sentences.chance(comparison))), Text(clean(sentences.exploratory(comparison)))]
+    said = (sentences.scored_by(comparison), sentences.chance(comparison), sentences.exploratory(comparison))
+    return [table, Text(), *(Text(clean(sentence)) for sentence in said if sentence)]

@@ -54,10 +54,15 @@ def test_a_sample_comes_back_as_a_grader_of_the_paired_test(
         run("graders", "sample", run_id, "--benchmark", "colour-sums", "--n", 20, "--out", out)
         labels = labelled(out, lambda n, share=share: "right" if n % 10 < share else "wrong")
         assert "20 labels of 20 items by 1 raters" in run("graders", "import-labels", labels, *GRADER, "--run", run_id)
-    test = run_json("compare", *runs, "--grader", "human/panel@1")["tests"][0]
+    by_people = run_json("compare", *runs, "--grader", "human/panel@1")
+    test = by_people["tests"][0]
     assert (test["n_pairs"], test["score_a"], test["score_b"]) == (20, 0.9, 0.2)
-    assert "scored by human/panel@1" in test["notes"]
-    assert run_json("compare", *runs)["tests"][0]["n_pairs"] == N_GENERATED
+    assert test["grader"] == "human/panel@1"
+    by_scorer = run_json("compare", *runs)
+    assert by_scorer["tests"][0]["n_pairs"] == N_GENERATED
+    assert by_scorer["tests"][0]["grader"].startswith("gsm8k@")
+    assert by_scorer["comparison_id"] != by_people["comparison_id"]
+    assert "Both arms are scored by human/panel@1." in run("compare", *runs, "--grader", "human/panel@1")
     assert run_json("graders", "list")[0]["kind"] == "human"
 
 

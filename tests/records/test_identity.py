@@ -14,6 +14,7 @@ from eval_tasks.records import (
     EngineConfig,
     Environment,
     Landing,
+    PairedTest,
     Sampling,
     Suite,
 )
@@ -99,6 +100,30 @@ def test_a_comparison_is_its_runs_and_its_rule_or_else_its_alpha() -> None:
     others = ({"run_a": "b", "run_b": "a"}, {"alpha": 0.01}, {"rule": rule})
     assert len({plain.comparison_id, *(replace(plain, **change).comparison_id for change in others)}) == 4
     assert replace(plain, reason="graded anew").comparison_id == plain.comparison_id
+
+
+def test_the_same_runs_by_another_grader_are_another_comparison() -> None:
+    def by(grader: str) -> str:
+        test = PairedTest(
+            benchmark="sums",
+            metric="acc",
+            compatibility="SCORE",
+            method="",
+            n_pairs=0,
+            n_attempted=0,
+            score_a=None,
+            score_b=None,
+            delta=None,
+            se=None,
+            ci95=None,
+            p=None,
+            grader=grader,
+        )
+        return Comparison(
+            run_a="a", run_b="b", label_a="", label_b="", tests=(test,), n_expected_by_chance=0, alpha=0.05
+        ).comparison_id
+
+    assert len({by(""), by("gsm8k@2"), by("human/panel@1")}) == 3
 
 
 def test_a_suite_without_entries_has_an_identity_of_its_own() -> None:
