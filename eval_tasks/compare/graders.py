@@ -16,7 +16,8 @@ class GradersOnRecord:
         self._graders = {grader.grader: grader for grader in catalog.graders()}
         self._in_use = {use.benchmark: use for use in catalog.graders_in_use()}
         self._qualifications = catalog.qualifications()
-        self._speaks_for = {s.reference: s.benchmark for s in catalog.agreement_sets()}
+        sets = catalog.agreement_sets() if self._qualifications else []
+        self._speaks_for = {s.reference: s.benchmark for s in sets}
 
     def notes(self, reference: str, benchmark: str) -> tuple[str, ...]:
         """That the grader was qualified for a benchmark, refused or only put in use, who is in use instead, and more.
