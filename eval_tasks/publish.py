@@ -69,6 +69,7 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         baseline_measurements=tuple(catalog.measurements(baseline.run_id)) if baseline else (),
         notes=(notes,) if notes else (),
         health=health,
+        selection=catalog.selection(run_id),
         curves=_curves(store, run, benchmarks) if health is not None else (),
     )
 

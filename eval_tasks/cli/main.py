@@ -50,6 +50,7 @@ _MODULES = {
     "publish": "steps",
     "evaluate": "steps",
     "compare": "comparing",
+    "select": "selecting",
     "diagnose": "diagnosing",
     "power": "planning",
     "runs": "archive",

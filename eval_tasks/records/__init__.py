@@ -23,15 +23,19 @@ from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
 from eval_tasks.records.rerun import RerunComparison, RerunDifference
 from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
 from eval_tasks.records.seed_study import Scale, SeedStudy, StudiedBenchmark
+from eval_tasks.records.selection import BenchmarkSelection, Candidate, Confirmation, Selection
 from eval_tasks.records.variance import RecipeAnswer, RecipeTest, VarianceTerm
 
 __all__ = [
     "Alert",
+    "BenchmarkSelection",
     "BenchmarkVersion",
+    "Candidate",
     "Checkpoint",
     "CheckpointFile",
     "Companion",
     "Comparison",
+    "Confirmation",
     "CurvePoint",
     "DataSource",
     "DecisionRule",
@@ -74,6 +78,7 @@ __all__ = [
     "Score",
     "ScorerRef",
     "SeedStudy",
+    "Selection",
     "StudiedBenchmark",
     "Suite",
     "SuiteEntry",

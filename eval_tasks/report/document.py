@@ -24,6 +24,7 @@ from eval_tasks.records import (
     LossCurve,
     Measurement,
     Run,
+    Selection,
 )
 from eval_tasks.report import sentences
 from eval_tasks.report.text import clean
@@ -79,6 +80,7 @@ class ReportDocument:
     environment: Environment | None
     health: HealthLook | None
     loss_curves: tuple[LossCurve, ...]
+    selection: Selection | None
     shard_seconds: Mapping[str, float]
     device_seconds: float
 
@@ -119,6 +121,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         environment=view.environment,
         health=view.health,
         loss_curves=view.curves,
+        selection=view.selection,
         shard_seconds={str(shard): view.shard_seconds[shard] for shard in sorted(view.shard_seconds)},
         device_seconds=math.fsum(view.shard_seconds.values()),
     )

@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from eval_tasks.records import GuardReport
-from eval_tasks.report import figures, flips, health, health_sentences, sentences, tables
+from eval_tasks.report import figures, flips, health, health_sentences, selections, sentences, tables
 from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
@@ -64,6 +64,7 @@ def report_html(view: ReportView) -> str:
         "false_alarms": health_sentences.false_alarms(view.health) if view.health else "",
         "health_tests": health.findings_table(view.health) if view.health and view.health.findings else None,
         "noise": health.noise_table(view.health.noise) if view.health and view.health.noise else None,
+        "selections": selections.shown_selections(view.selection) if view.selection else (),
         "curve_figures": health.curve_figures(view.curves),
         "resolution": tables.resolution(view),
         "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),

@@ -9,8 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eval_tasks.records import Comparison, GuardReport, HealthLook, Measurement
-from eval_tasks.report import sentences
+from eval_tasks.records import Comparison, GuardReport, HealthLook, Measurement, Selection
+from eval_tasks.report import selections, sentences
 from eval_tasks.report.health_sentences import false_alarms, finding_sentence, health_verdict
 from eval_tasks.report.numbers import (
     ABSENT,
@@ -39,6 +39,8 @@ def render_terminal(view: ReportView) -> RenderableType:
         parts += [Text(), *_guard(view.guard)]
     if view.health is not None:
         parts += [Text(), *_health(view.health)]
+    if view.selection is not None:
+        parts += [Text(), *_selection(view.selection)]
     if view.comparison is not None:
         parts += [Text(), *_comparison(view.comparison)]
     if view.shard_seconds:
@@ -128,6 +130,13 @@ def _health(look: HealthLook) -> list[RenderableType]:
     lines += [Text(clean(f"  {finding_sentence(finding)}")) for finding in look.findings]
     lines += [Text(clean(f"  {note}")) for note in look.notes]
     return [*lines, Text(clean(false_alarms(look)), style="dim")]
+
+
+def _selection(selection: Selection) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text(f"Selection among {len(selection.runs)} checkpoints", style="bold")]
+    for found in selection.benchmarks:
+        lines += [Text(clean(f"  {sentence}")) for sentence in selections.sentences(found)]
+    return [*lines, *(Text(clean(f"  {note}")) for note in selection.notes)]
 
 
 def _comparison(comparison: Comparison) -> list[RenderableType]:

@@ -15,6 +15,7 @@ from eval_tasks.records import (
     LossCurve,
     Measurement,
     Run,
+    Selection,
 )
 from eval_tasks.records.diagnosis import Diagnosis
 
@@ -27,7 +28,7 @@ class ReportView:
     run's, in the order to be shown; `baseline_measurements` those of the baseline. `shard_seconds` maps a shard to the
     seconds its pod computed. `notes` are sentences for the reader (what a step left out, say).
     `diagnoses`: where the two runs disagree, by benchmark. `health`: the look at the run's training run, `curves` its
-    held-out losses up to this step.
+    held-out losses up to this step. `selection`: the choice among checkpoints that the run took part in.
     """
 
     run: Run | None = None
@@ -43,6 +44,7 @@ class ReportView:
     diagnoses: tuple[Diagnosis, ...] = ()
     health: HealthLook | None = None
     curves: tuple[LossCurve, ...] = ()
+    selection: Selection | None = None
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None:

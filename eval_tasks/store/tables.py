@@ -167,6 +167,14 @@ health_looks = Table(
     Index("ix_health_looks_place", "training_run", "step"),
 )
 
+selections = Table(
+    "selections",
+    metadata,
+    _of_run(primary_key=True),
+    Column("selection_id", String(64), nullable=False),
+    _record(),
+)
+
 comparisons = Table(
     "comparisons",
     metadata,

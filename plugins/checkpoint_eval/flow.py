@@ -1,7 +1,7 @@
 """The evaluation flow as one Airflow DAG per tier. What a task does is in `steps`; here is their order and policy.
 
 gate -> resolve -> plan [-> approve] -> logprob pods | generation pods -> grade -> aggregate -> join_contamination
--> guard [-> health] -> compare -> publish
+-> guard [-> health | select] -> compare -> publish
 """
 
 from __future__ import annotations
@@ -186,6 +186,12 @@ def health(planned: list[steps.PlannedRun]) -> list[str]:
     return steps.health(planned)
 
 
+@_step()
+def select(planned: list[steps.PlannedRun]) -> str:
+    """The best of the checkpoints so far, how much of that is luck, and what the other half of the items says of it."""
+    return steps.select(planned)
+
+
 @_step(retries=1080, retry_delay=timedelta(seconds=20), retry_exponential_backoff=False)
 def compare(planned: list[steps.PlannedRun], tier: str) -> str:
     """Paired comparison with the baseline, under the registered rule; waits, by retrying, while that is evaluated."""
@@ -267,4 +273,6 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         published = publish(planned, comparison_id)
         if tier == "health":
             chain(guarded, health(planned), published)
+        if tier == "selection":
+            chain(guarded, select(planned), published)
     return dag

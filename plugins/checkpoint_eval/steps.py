@@ -276,6 +276,26 @@ def health(planned: list[PlannedRun]) -> list[str]:
     return [finding_sentence(finding) for finding in look.alarms]
 
 
+def select(planned: list[PlannedRun]) -> str:
+    """Choose among the candidate and the earlier checkpoints of its training run on this suite; the selection's id."""
+    from eval_tasks.report.selections import sentences
+    from eval_tasks.select import runs_of
+    from eval_tasks.select import select as library_select
+
+    store = _store()
+    run = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
+    suite = f"{run.request.suite}@{run.request.suite_version}"
+    earlier = [r for r in runs_of(store, run.training_run, suite, up_to_step=run.step) if r != run.run_id]
+    if not earlier:
+        _log.info("run %s: no earlier checkpoint was evaluated on %s: nothing to select among", run.run_id, suite)
+        return ""
+    selection = library_select(store, [*earlier, run.run_id], split=True)
+    for found in selection.benchmarks:
+        for sentence in sentences(found):
+            _log.info("%s", sentence)
+    return selection.selection_id
+
+
 def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool = True) -> str | None:
     """Compare the candidate with its baseline; the comparison id, or None without a baseline.
 

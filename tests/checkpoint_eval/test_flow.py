@@ -41,7 +41,7 @@ def flows(airflow_home: Any) -> dict[str, DAG]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_tasks_are_the_flows_words_and_only_a_release_is_approved(flows: dict[str, DAG], tier: str) -> None:
-    wanted = set(WORDS) | {"release": {"approve"}, "health": {"health"}}.get(tier, set())
+    wanted = set(WORDS) | {"release": {"approve"}, "health": {"health"}, "selection": {"select"}}.get(tier, set())
     assert set(flows[tier].task_ids) == wanted
     assert flows[tier].dag_id == f"evaluate_{tier}"
 

@@ -365,3 +365,16 @@ def test_the_health_of_the_candidate_is_looked_at_and_shown(
     steps.health(planned)
     uris = steps.publish(params(root), planned, None)
     assert "Health of the training run" in Path(uris["candidate"].removeprefix("file://")).read_text("utf-8")
+
+
+def test_selection_is_among_the_checkpoints_so_far(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "checkpoint_eval.steps")
+    first = evaluated(store, params(root, "step-10"))
+    assert steps.select(first) == "" and "nothing to select among" in caplog.text
+    planned = evaluated(store, params(root, "step-20"))
+    selection = store.catalog.selection(planned[0]["run_id"])
+    assert selection is None
+    assert len(steps.select(planned)) == 32
+    selection = store.catalog.selection(planned[0]["run_id"])
+    assert selection is not None and selection.runs == (first[0]["run_id"], planned[0]["run_id"])
+    assert "best of 2 on 70 items" in caplog.text

@@ -12,9 +12,12 @@ from eval_tasks import records
 from eval_tasks.errors import DataError
 from eval_tasks.records import (
     Alert,
+    BenchmarkSelection,
+    Candidate,
     CheckpointFile,
     Companion,
     Comparison,
+    Confirmation,
     CurvePoint,
     DataSource,
     DecisionRule,
@@ -53,6 +56,7 @@ from eval_tasks.records import (
     Score,
     ScorerRef,
     SeedStudy,
+    Selection,
     StudiedBenchmark,
     Suite,
     SuiteEntry,
@@ -120,6 +124,32 @@ FINDING = HealthFinding(
     since_step=100,
 )
 NOISE = MeasuredNoise(benchmark="web", metric="bits_per_byte", unit="bits per byte", sd=0.002, n_looks=20, last_step=50)
+CANDIDATE = Candidate(run_id="r", label="tiny step 50", step=50, score=0.8, shrunk=0.79, in_set=True)
+CONFIRMATION = Confirmation(
+    n_select=50,
+    n_confirm=50,
+    selected="tiny step 50",
+    score_select=0.8,
+    score=0.78,
+    ci95=(0.7, 0.86),
+    against="tiny step 60",
+    delta=0.01,
+    delta_ci95=(-0.02, 0.04),
+    p=0.5,
+)
+SELECTED = BenchmarkSelection(
+    benchmark="colours",
+    metric="acc",
+    unit="fraction",
+    higher_is_better=True,
+    n_items=100,
+    candidates=(CANDIDATE,),
+    optimism=0.008,
+    noise_sd=0.0035,
+    spread_sd=0.0,
+    confirmation=CONFIRMATION,
+    noise=NOISE,
+)
 POINT = CurvePoint(step=50, run_id="r", score=0.9, ci95=(0.8, 1.0))
 SAMPLES: tuple[Any, ...] = (
     STUDIED,
@@ -245,6 +275,10 @@ SAMPLES: tuple[Any, ...] = (
         notes=("n",),
     ),
     POINT,
+    CANDIDATE,
+    CONFIRMATION,
+    SELECTED,
+    Selection(run_id="r", runs=("q", "r"), alpha=0.05, benchmarks=(SELECTED,), notes=("n",)),
     LossCurve(training_run="tiny", benchmark="web", metric="bits_per_byte", unit="bits per byte", points=(POINT,)),
     RULE,
     TEST,

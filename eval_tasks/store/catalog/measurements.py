@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, or_, select
 
-from eval_tasks.records import Comparison, GuardReport, Measurement
+from eval_tasks.records import Comparison, GuardReport, Measurement, Selection
 from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, unknown
 from eval_tasks.store.catalog.runs import require_run
 from eval_tasks.store.moments import Moment, utc_text
-from eval_tasks.store.tables import comparisons, eval_reports, guards, measurements
+from eval_tasks.store.tables import comparisons, eval_reports, guards, measurements, selections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,20 @@ class Measurements(CatalogPart):
         if run_id is not None:
             statement = statement.where(or_(comparisons.c.run_a == run_id, comparisons.c.run_b == run_id))
         return self._find(Comparison, statement)
+
+    def save_selection(self, selection: Selection) -> None:
+        """Record a selection with the run in whose report it is shown, in place of an earlier one of that run."""
+        values = {"selection_id": selection.selection_id, "record": encode(selection)}
+
+        def save(connection: Connection) -> None:
+            require_run(connection, selection.run_id)
+            put(connection, selections, {"run_id": selection.run_id}, values)
+
+        self._database.write(save)
+
+    def selection(self, run_id: str) -> Selection | None:
+        """The selection that is shown in the report of a run, or None."""
+        return self._find_one(Selection, select(selections.c.record).where(selections.c.run_id == run_id))
 
     def save_report(self, run_id: str, blob_digest: str, format: str, now: Moment) -> ReportRow:  # noqa: A002
         """Record a published report of a run; the same blob again changes nothing but its time."""
