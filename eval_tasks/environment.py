@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "triton", "numpy")
 _HARNESS = (
     "engine",
+    "endpoint",
     "prompts",
     "plan",
     "scoring",

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
+from eval_tasks.endpoint import EndpointWorker, endpoint_environment
 from eval_tasks.environment import describe_environment, harness_version
 from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.pace import Pace
 from eval_tasks.prompts import PromptBuilder
-from eval_tasks.records import EngineTuning, Item, Plan, PlannedBatch, Response
+from eval_tasks.records import EndpointConfig, EngineTuning, Item, Plan, PlannedBatch, Response
 from eval_tasks.settings import Limits
 from eval_tasks.store import Store
 from eval_tasks.tokenization import Tokenizer, load_tokenizer
@@ -93,7 +94,11 @@ def run_shard(
     _check_harness(plan)
     fingerprint = _pin_environment(store, plan)
     books = _Books(store, plan, shard, n_items=n_items, fingerprint=fingerprint, node=node)
-    worker = _Worker(store, plan, shard, batches, cache_dir)
+    worker: _Worker | EndpointWorker = (
+        EndpointWorker(store, plan, batches, stop)
+        if isinstance(plan.request.engine, EndpointConfig)
+        else _Worker(store, plan, shard, batches, cache_dir)
+    )
     with books.failure_recorded():
         n_computed = _drain(
             store, plan, batches, worker, books, owner=owner, limits=limits, stop=stop, progress=progress
@@ -130,7 +135,11 @@ def _check_harness(plan: Plan) -> None:
 
 def _pin_environment(store: Store, plan: Plan) -> str:
     """Record this environment; the first shard to report decides the run's, and any other fails."""
-    environment = describe_environment(plan.request.engine_config)
+    engine = plan.request.engine
+    if isinstance(engine, EndpointConfig):
+        environment = endpoint_environment(engine)
+    else:
+        environment = describe_environment(plan.request.engine_config)
     fingerprint = environment.env_fingerprint
     store.catalog.save_environment(environment)
     run = store.catalog.pin_environment(plan.run_id, fingerprint)
@@ -214,7 +223,7 @@ def _drain(
     store: Store,
     plan: Plan,
     batches: Sequence[PlannedBatch],
-    worker: _Worker,
+    worker: _Worker | EndpointWorker,
     books: _Books,
     *,
     owner: str,

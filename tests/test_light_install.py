@@ -29,6 +29,7 @@ _SCORE = """
 import eval_tasks.aggregate, eval_tasks.checkpoint, eval_tasks.compare, eval_tasks.datasets, eval_tasks.gate
 import eval_tasks.grade, eval_tasks.guard, eval_tasks.join_contamination, eval_tasks.plan, eval_tasks.prompts
 import eval_tasks.publish, eval_tasks.register, eval_tasks.report, eval_tasks.resolve
+import eval_tasks.endpoint, eval_tasks.graders, eval_tasks.run
 import eval_tasks.stats, eval_tasks.tokenization
 from eval_tasks.records import Item, Response
 from eval_tasks.registry import load_benchmark_file, shipped_benchmarks

@@ -11,7 +11,9 @@ run's own and never become its numbers by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,12 +30,14 @@ from eval_tasks.graders.questions import (
 )
 from eval_tasks.graders.rules import rule_grader, rule_scores
 from eval_tasks.graders.verdicts import judged_scores
-from eval_tasks.plan import plan
-from eval_tasks.records import BenchmarkVersion, Judge, Judging, Plan, Run, Score, Suite, SuiteEntry
+from eval_tasks.plan import plan, plan_endpoint
+from eval_tasks.records import BenchmarkVersion, EndpointConfig, Judge, Judging, Plan, Run, Score, Suite, SuiteEntry
 from eval_tasks.records.grader import JUDGE, RULE
 from eval_tasks.scoring import metric_of, scorer_digest, scorer_names
 from eval_tasks.settings import Config, EnvironmentSpec, Limits
 from eval_tasks.store import Grader, Store
+
+_log = logging.getLogger(__name__)
 
 
 def find_grader(store: Store, name: str, benchmark: BenchmarkVersion) -> Grader:
@@ -61,17 +65,36 @@ def environment_for(config: Config, grader: Grader, name: str | None = None) -> 
 
     An endpoint is asked from a machine without a GPU where there is one. Raises UserError when none fits.
     """
-    engine = grader.judge.engine_config if grader.judge else None
     if name is not None:
-        candidates = [config.environment(name)]
-    else:
-        candidates = sorted((e for e in config.environments if e.live), key=lambda e: e.gpus if engine is None else 0)
-    for spec in candidates:
-        if engine is None or (spec.device, spec.tensor_parallel) == (engine.device, engine.tensor_parallel):
-            return spec
-    wanted = f"device {engine.device!r} and tensor_parallel {engine.tensor_parallel}" if engine else "any"
-    found = ", ".join(f"{e.name} ({e.device}, {e.tensor_parallel})" for e in candidates) or "none that is live"
-    raise UserError(f"grader {grader.grader!r} needs an environment with {wanted}; there is {found}")
+        found = config.environment(name)
+        _check_environment(grader, found)
+        return found
+    asks = grader.judge is not None and grader.judge.kind == "endpoint"
+    live = sorted((e for e in config.environments if e.live), key=lambda e: e.gpus if asks else 0)
+    fits = next((e for e in live if not _misfit(grader, e)), None)
+    if fits is None:
+        told = "; ".join(f"{e.name}: {_misfit(grader, e)}" for e in live) or "none is live"
+        raise UserError(f"no environment fits grader {grader.grader!r}: {told}")
+    return fits
+
+
+def _misfit(grader: Grader, environment: EnvironmentSpec) -> str:
+    """Why the judge cannot run there, '' when it can."""
+    engine = grader.judge.engine_config if grader.judge else None
+    if environment.engine == "mock":
+        return "its engine is a mock, and verdicts are not made up"
+    if engine is None:
+        return ""
+    for name in ("device", "tensor_parallel"):
+        wanted, there = getattr(engine, name), getattr(environment, name)
+        if wanted != there:
+            return f"{name} is {there!r} there, and the judge's {wanted!r}"
+    return ""
+
+
+def _check_environment(grader: Grader, environment: EnvironmentSpec) -> None:
+    if misfit := _misfit(grader, environment):
+        raise UserError(f"grader {grader.grader!r} cannot run in environment {environment.name!r}: {misfit}")
 
 
 def plan_grading(
@@ -94,6 +117,7 @@ def plan_grading(
     judge = found.judge
     if judge is None or found.grader in store.scores.graders(run.run_id, benchmark.benchmark_id):
         return None
+    _check_environment(found, environment)
     judging = Judging(run_id=run.run_id, benchmark_id=benchmark.benchmark_id, grader=found.grader)
     if _finished_run(store, judge, judging) is not None:
         return None
@@ -105,9 +129,10 @@ def plan_grading(
     asked = save_questions(store, question_benchmark(judge, items, about=about), items, now)
     entry = SuiteEntry(benchmark=asked.name, version=asked.version, benchmark_id=asked.benchmark_id)
     suite = Suite(name=f"{JUDGE}{judge.name}", version=asked.version, tier=run.tier, entries=(entry,))
-    engine = judge.engine_config
-    if engine is None:
-        raise UserError(f"judge {judge.name!r} is an endpoint, and this release cannot ask one")
+    if isinstance(judge.engine, EndpointConfig):
+        return plan_endpoint(
+            store, suite=suite, environment=environment.name, engine=judge.engine, judging=judging, now=now
+        )
     checkpoint = store.catalog.checkpoint(judge.checkpoint_id)
     checkpoint = replace(checkpoint, uri=judge.checkpoint_uri, training_run=suite.name, step=0)
     return plan(
@@ -117,7 +142,7 @@ def plan_grading(
         suite=suite,
         environment=environment,
         limits=limits,
-        engine=engine,
+        engine=judge.engine,
         judging=judging,
         now=now,
     )
@@ -207,4 +232,21 @@ def _judged(
     close_run(store, judges_run, made)
     asked = store.catalog.benchmark_by_id(judges_run.request.benchmark_ids[0])
     verdicts = {row.item_id: row for row in store.responses.rows(judges_run.run_id, asked.benchmark_id)}
-    return list(judged_scores(benchmark, answers, asked, verdicts, {}))
+    notes = _served(store, judges_run.run_id, verdicts) if judge.kind == "endpoint" else {}
+    return list(judged_scores(benchmark, answers, asked, verdicts, notes))
+
+
+def _served(store: Store, run_id: str, question_ids: Iterable[str]) -> dict[str, dict[str, object]]:
+    """What an endpoint said of itself with each reply: the model that it served, its fingerprint, the reply's id."""
+    notes = {}
+    for question_id in question_ids:
+        body = (store.replies.kept(run_id, question_id) or {}).get("body", {})
+        names = {"served_model": "model", "fingerprint": "system_fingerprint", "reply_id": "id"}
+        notes[question_id] = {name: body.get(field) for name, field in names.items()}
+    served = Counter((note["served_model"], note["fingerprint"]) for note in notes.values())
+    if len(served) > 1:
+        told = ", ".join(
+            f"{model} {fingerprint or ''} ({n})".replace("  ", " ") for (model, fingerprint), n in served.items()
+        )
+        _log.warning("run %s: the endpoint served several models: %s", run_id, told)
+    return notes

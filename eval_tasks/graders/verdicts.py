@@ -23,10 +23,10 @@ def judged_scores(
     answers: Sequence[Answer],
     asked: BenchmarkVersion,
     verdicts: Mapping[str, Response],
-    notes: Mapping[str, str],
+    notes: Mapping[str, Mapping[str, object]],
 ) -> Iterator[Score]:
     """One score per answer. `asked` is the benchmark of the questions, `verdicts` its rows and `notes` what else is to
-    be kept of each reply (JSON), by question id.
+    be kept of each reply, by question id.
 
     An output that was no answer keeps its status and reason.
     """
@@ -90,11 +90,11 @@ def _score(
     )
 
 
-def _detail(asked: BenchmarkVersion, response: Response | None, note: str | None) -> str:
+def _detail(asked: BenchmarkVersion, response: Response | None, note: Mapping[str, object] | None) -> str:
     """What the judge gave, as JSON; a logprob that is not finite is written as text."""
     if response is None:
         return "{}"
     if asked.kind != "choice":
-        return json.dumps({"reply": response.output, **json.loads(note or "{}")}, ensure_ascii=False)
+        return json.dumps({"reply": response.output, **(note or {})}, ensure_ascii=False)
     values = [value if math.isfinite(value) else str(value) for value in response.logprobs]
     return json.dumps({"logprobs": dict(zip(asked.template.choices, values, strict=False))}, ensure_ascii=False)

@@ -91,7 +91,7 @@ def plan(
         seed=seed,
     )
     run_id = request.run_id(environment.name, repeat)
-    known = _known_plan(store, request, run_id)
+    known = known_plan(store, request, run_id)
     if known is not None and store.responses.is_closed(run_id):
         return known  # the rows are there: where the same content lies now is no part of them
     if known is not None:
@@ -126,7 +126,7 @@ def _suite(store: Store, suite: str | Suite) -> Suite:
     return store.catalog.suite(name, version or None)
 
 
-def _known_plan(store: Store, request: RunRequest, run_id: str) -> Plan | None:
+def known_plan(store: Store, request: RunRequest, run_id: str) -> Plan | None:
     """The plan that the run has, None when it is new or was never wholly planned."""
     for run in store.catalog.runs(checkpoint_id=request.checkpoint_id, suite=request.suite, judging=None):
         if run.run_id == run_id and run.plan_blob is not None:

@@ -42,20 +42,30 @@ class Composer:
         """The prompt of `item`. Raises UserError naming benchmark, item and template part when one fails."""
         template = self._template
         part = self._rendering(item)
-        text = part.text("item", template.item)
         if self._kind == "loss":
-            return Prompt(context=text, choices=(), delimiter="")
+            return Prompt(context=part.text("item", template.item), choices=(), delimiter="")
         choices = render_choices(template.choices, part) if self._kind == "choice" else ()
+        if self._chat is None:
+            context = "".join(self._opening_and_body(item))
+            return Prompt(context=context, choices=choices, delimiter=template.target_delimiter)
+        return Prompt(context=self._chat(self.messages(item)), choices=choices, delimiter="")
+
+    def messages(self, item: Item) -> list[dict[str, str]]:
+        """The prompt of `item` as the messages of a chat."""
+        opening, body = self._opening_and_body(item)
+        system = [{"role": "system", "content": opening}] if opening else []
+        return [*system, {"role": "user", "content": body}]
+
+    def _opening_and_body(self, item: Item) -> tuple[str, str]:
+        template = self._template
+        part = self._rendering(item)
+        text = part.text("item", template.item)
         system = part.text("system", template.system)
         description = part.text("description", template.description)
         opening = (
             template.few_shot_delimiter.join([system, description]) if system and description else system + description
         )
-        body = "".join(self._example(shot) for shot in self._shots.chosen(item)) + text
-        if self._chat is None:
-            return Prompt(context=opening + body, choices=choices, delimiter=template.target_delimiter)
-        messages = [{"role": "system", "content": opening}] if opening else []
-        return Prompt(context=self._chat([*messages, {"role": "user", "content": body}]), choices=choices, delimiter="")
+        return opening, "".join(self._example(shot) for shot in self._shots.chosen(item)) + text
 
     def _example(self, shot: Item) -> str:
         if shot.item_id not in self._shot_texts:
@@ -87,3 +97,8 @@ def render_text(benchmark: BenchmarkVersion, item: Item, few_shot_items: Sequenc
     """The prompt of an item as plain text, to show it to a person."""
     shots = Shots(benchmark.name, benchmark.few_shot, few_shot_items)
     return Composer(benchmark.name, benchmark.kind, benchmark.template, shots).prompt(item).context
+
+
+def messages_of(benchmark: BenchmarkVersion, item: Item) -> list[dict[str, str]]:
+    """The prompt of an item of a benchmark without examples, as the messages of a chat."""
+    return Composer(benchmark.name, benchmark.kind, benchmark.template, Shots(benchmark.name, None, [])).messages(item)

@@ -17,6 +17,7 @@ from eval_tasks.cli.main import _EXIT_CODES as EXIT_CODES
 from eval_tasks.cli.main import cli
 from eval_tasks.engine.architectures import VERIFIED
 from eval_tasks.registry.benchmark_spec import BenchmarkSpec
+from eval_tasks.registry.judge_spec import FIELDS, JudgeSpec
 from eval_tasks.registry.rule_spec import RuleSpec
 from eval_tasks.registry.suite_spec import SuiteSpec
 from eval_tasks.scoring import scorer_metrics, scorer_names
@@ -73,6 +74,7 @@ def test_every_variable() -> None:
         (BenchmarkSpec, "docs/benchmarks.md"),
         (SuiteSpec, "docs/benchmarks.md"),
         (RuleSpec, "docs/verdicts.md"),
+        (JudgeSpec, "docs/graders.md"),
     ],
 )
 def test_every_field(model: type[BaseModel], document: str) -> None:
@@ -80,7 +82,7 @@ def test_every_field(model: type[BaseModel], document: str) -> None:
     assert fields(model) - in_code(text(document)) == set()
 
 
-@pytest.mark.parametrize("model", [BenchmarkSpec, SuiteSpec, RuleSpec, Config])
+@pytest.mark.parametrize("model", [BenchmarkSpec, SuiteSpec, RuleSpec, JudgeSpec, Config])
 def test_every_value_that_a_field_may_have(model: type[BaseModel]) -> None:
     values = {
         value
@@ -113,6 +115,10 @@ def test_every_command_and_no_other() -> None:
     rows = re.findall(r"^\| (`[^|]+`) \|", text("docs/commands.md"), re.MULTILINE)
     documented = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert sorted(documented) == sorted(commands())
+
+
+def test_every_field_that_a_judge_may_read() -> None:
+    assert set(FIELDS) - in_code(text("docs/graders.md")) == set()
 
 
 def test_every_exit_code() -> None:
