@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from eval_tasks.digests import canonical_json
 from eval_tasks.errors import DataError
 from eval_tasks.loss_curves import loss_curve
-from eval_tasks.records import BenchmarkVersion, Comparison, LossCurve, Run
+from eval_tasks.records import BenchmarkVersion, Comparison, LossCurve, Run, from_json
+from eval_tasks.records.diagnosis import Diagnosis
 from eval_tasks.report import ReportView, report_html, report_json, terminal_text
 from eval_tasks.store import Store
 
@@ -68,10 +69,18 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         baseline=baseline,
         baseline_measurements=tuple(catalog.measurements(baseline.run_id)) if baseline else (),
         notes=(notes,) if notes else (),
+        diagnoses=_diagnoses(store, comparison) if comparison else (),
         health=health,
         selection=catalog.selection(run_id),
         curves=_curves(store, run, benchmarks) if health is not None else (),
     )
+
+
+def _diagnoses(store: Store, comparison: Comparison) -> tuple[Diagnosis, ...]:
+    """Where the two runs disagree, as kept with the comparison; none where nobody asked."""
+    if not comparison.diagnoses_blob:
+        return ()
+    return tuple(from_json(Diagnosis, value) for value in store.blobs.get_json(comparison.diagnoses_blob))
 
 
 def _curves(store: Store, run: Run, benchmarks: tuple[BenchmarkVersion, ...]) -> tuple[LossCurve, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from eval_tasks.cli.output import json_option, opened, out_option, print_json
-from eval_tasks.compare import compare, compare_files
+from eval_tasks.compare import compare, compare_files, diagnose_files, keep_diagnoses
 from eval_tasks.errors import UserError
 from eval_tasks.publish import comparison_view
-from eval_tasks.records import Comparison, DecisionRule, to_json
+from eval_tasks.records import Comparison, DecisionRule
 from eval_tasks.registry import load_rule_file
-from eval_tasks.report import report_html, terminal_text
+from eval_tasks.report import comparison_json, comparison_schema, report_html, report_schema, terminal_text
 from eval_tasks.store import Store
 
 
@@ -58,11 +59,15 @@ def compare_command(
         registered = _registered(store, rule) if rule else None
         run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
         comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha, grader=grader)
+        if out:
+            comparison = keep_diagnoses(store, comparison, grader=grader)
     view = comparison_view(store, comparison)
+    if scores and out:
+        view = replace(view, diagnoses=tuple(diagnose_files(Path(a), Path(b))))
     if out:
         out.write_text(report_html(view), "utf-8")
     if as_json:
-        print_json(to_json(comparison) | {"comparison_id": comparison.comparison_id})
+        print_json(comparison_json(comparison, view.diagnoses))
     else:
         click.echo(terminal_text(view))
     return 1 if _strikes(comparison, fail_on) else 0
@@ -96,4 +101,11 @@ def _strikes(comparison: Comparison, fail_on: str | None) -> bool:
     }[fail_on]
 
 
-COMMANDS = (compare_command,)
+@click.command("schema")
+@click.argument("document", type=click.Choice(["comparison", "report"]))
+def schema_command(document: str) -> None:
+    """Print the JSON Schema of `compare --json` (comparison) or of a published JSON report (report)."""
+    print_json({"comparison": comparison_schema, "report": report_schema}[document]())
+
+
+COMMANDS = (compare_command, schema_command)

@@ -51,6 +51,7 @@ _MODULES = {
     "evaluate": "steps",
     "compare": "comparing",
     "select": "selecting",
+    "schema": "comparing",
     "diagnose": "diagnosing",
     "power": "planning",
     "runs": "archive",

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
+from eval_tasks.compare.pairing import shared_rows
 from eval_tasks.compare.runs import benchmarks_of, common_grader, compatibility, refuse_mock_against_real
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
-from eval_tasks.records import BenchmarkVersion, Response, Run
+from eval_tasks.records import BenchmarkVersion, Comparison, Response, Run, to_json
 from eval_tasks.records.diagnosis import Diagnosis, FlippedItem
 from eval_tasks.scoring import metric_of
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from eval_tasks.store import Store
 
 SHOWN_ITEMS = 20
+
+KEPT_ITEMS = 200
+"""Items that are kept side by side with a comparison, over all its benchmarks; each has 3 at least."""
 
 _COLUMNS = ("item_id", "value", "status", "stratum", "cluster", "extracted")
 
@@ -48,6 +53,25 @@ def diagnose(
     return [_of_runs(store, (a, b), (in_a[name], in_b[name]), n_items) for name in wanted]
 
 
+def keep_diagnoses(store: Store, comparison: Comparison, *, grader: str | None = None) -> Comparison:
+    """Diagnose every tested benchmark of a stored comparison, on the metric it was tested on, and keep it with it.
+
+    `grader`: as the comparison had it. Gives the comparison as it then stands in the catalog.
+    """
+    a, b = store.catalog.run(comparison.run_a), store.catalog.run(comparison.run_b)
+    in_a, in_b = benchmarks_of(store, a), benchmarks_of(store, b)
+    tests = [t for t in comparison.tests if not t.not_tested]
+    n_items = min(SHOWN_ITEMS, max(3, KEPT_ITEMS // max(1, len(tests))))
+    found = [
+        _of_runs(store, (a, b), (in_a[t.benchmark], in_b[t.benchmark]), n_items, metric=t.metric, grader=grader)
+        for t in tests
+    ]
+    blob = store.blobs.put_json([to_json(d) for d in found])
+    comparison = replace(comparison, diagnoses_blob=blob)
+    store.catalog.save_comparison(comparison)
+    return comparison
+
+
 def diagnose_files(a: Path, b: Path, *, benchmark: str | None = None, n_items: int = SHOWN_ITEMS) -> list[Diagnosis]:
     """The same from two plain files, by their `category` and `cluster`; they hold no outputs to show."""
     tables = read_scores(a), read_scores(b)
@@ -63,28 +87,35 @@ def diagnose_files(a: Path, b: Path, *, benchmark: str | None = None, n_items: i
     for name in shared if benchmark is None else [benchmark]:
         left, right = (t.filter(pc.equal(t["benchmark"], name)) for t in tables)
         about = Diagnosis(run_a=a.stem, run_b=b.stem, benchmark=name, metric="score")
-        groups = {by: _lookup(left, by) for by in ("category", "cluster")}
+        groups = {by: _column(left, by) for by in ("category", "cluster")}
         result.append(_diagnosis(about, left, right, groups, n_items)[0])
     return result
 
 
 def _of_runs(
-    store: Store, runs: tuple[Run, Run], versions: tuple[BenchmarkVersion, BenchmarkVersion], n_items: int
+    store: Store,
+    runs: tuple[Run, Run],
+    versions: tuple[BenchmarkVersion, BenchmarkVersion],
+    n_items: int,
+    *,
+    metric: str | None = None,
+    grader: str | None = None,
 ) -> Diagnosis:
     (a, b), (in_a, in_b) = runs, versions
-    metric = in_a.primary_metric
+    metric = metric or in_a.primary_metric
     about = Diagnosis(run_a=a.run_id, run_b=b.run_id, benchmark=in_a.name, metric=metric)
     if not (metric_of(in_a, metric).binary and metric_of(in_b, metric).binary):
         return replace(about, not_diagnosed=f"{metric} is not right or wrong, so that no item flips")
-    grader = common_grader(store, a, b, in_a, in_b)
+    grader = grader or common_grader(store, a, b, in_a, in_b)
     left, right = (
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
         for run, version in ((a, in_a), (b, in_b))
     )
-    groups = {by: _lookup(left, by) for by in ("stratum", "cluster")}
+    groups: dict[str, pa.Array] = {by: _column(left, by) for by in ("stratum", "cluster")}
     if in_a.category_key is not None:
-        items = store.blobs.get_items(in_a.items_blob)
-        groups = {"category": {i.item_id: i.metadata.get("category") for i in items}, **groups}
+        category = {i.item_id: i.metadata.get("category") for i in store.blobs.iter_items(in_a.items_blob)}
+        names = [category.get(i) for i in left["item_id"].to_pylist()]
+        groups = {"category": pa.array(names, pa.string()), **groups}
     found, flips = _diagnosis(about, left, right, groups, n_items)
     if flips is None:
         if differs := compatibility(in_a, in_b)[1]:
@@ -94,42 +125,59 @@ def _of_runs(
 
 
 def _diagnosis(
-    about: Diagnosis, left: pa.Table, right: pa.Table, groups: Mapping[str, Mapping[str, Any]], n_items: int
+    about: Diagnosis, left: pa.Table, right: pa.Table, groups: Mapping[str, pa.Array], n_items: int
 ) -> tuple[Diagnosis, Flips | None]:
-    """Flips are items that both arms scored; the order of items is that of their ids."""
-    scored = [
-        {
-            item: value
-            for item, value, status in zip(*(t[c].to_pylist() for c in ("item_id", "value", "status")), strict=True)
-            if value is not None and status not in ("missing", "excluded")
-        }
-        for t in (left, right)
-    ]
-    ids = sorted(scored[0].keys() & scored[1].keys())
-    if not ids:
+    """Flips are items that both arms scored; the order of items is that of their ids. `groups`: a name per row of A."""
+    kept_a, kept_b = (pc.and_(pc.is_valid(t["value"]), pc.invert(_unscored(t))) for t in (left, right))
+    rows_a, rows_b = (
+        pa.array(range(t.num_rows), pa.int64()).filter(k.combine_chunks()) for t, k in ((left, kept_a), (right, kept_b))
+    )
+    ids_a, ids_b = _column(left, "item_id").take(rows_a), _column(right, "item_id").take(rows_b)
+    shared_a, shared_b = (pa.array(rows) for rows in shared_rows(ids_a, ids_b))
+    if not len(shared_a):
         return replace(about, not_diagnosed="no item has a score in both runs"), None
-    a, b = (pa.array([side[i] for i in ids], pa.float64()).to_numpy() for side in scored)
-    if not ({*a.tolist(), *b.tolist()} <= {0.0, 1.0}):
+    order = pc.sort_indices(ids_a.take(shared_a))
+    rows_a, rows_b = rows_a.take(shared_a).take(order), rows_b.take(shared_b).take(order)
+    a, b = (_column(t, "value").take(rows).to_numpy() for t, rows in ((left, rows_a), (right, rows_b)))
+    if not all(np.isin(side, (0.0, 1.0)).all() for side in (a, b)):
         return replace(about, not_diagnosed="the scores are not right or wrong, so that no item flips"), None
-    flips = Flips(item_ids=ids, a=a, b=b, names={by: [table.get(i) for i in ids] for by, table in groups.items()})
+    flips = Flips(
+        item_ids=_column(left, "item_id").take(rows_a),
+        a=a,
+        b=b,
+        names={by: names.take(rows_a) for by, names in groups.items()},
+    )
     lost, gained = flips.indices(lost=True), flips.indices(lost=False)
     ranked = [g for g in (grouped(flips, by) for by in groups) if g is not None]
     rank = {g.group: k for k, g in enumerate(ranked[0].groups)} if ranked else {}
-    first = flips.names[ranked[0].by] if ranked else [None] * len(ids)
 
     def shown(indices: list[int], most: int) -> list[int]:
         """Items of the groups that lost most come first."""
-        return sorted(indices, key=lambda k: (rank.get(first[k] or "", len(rank)), ids[k]))[:most]
+        first = flips.names[ranked[0].by].take(pa.array(indices, pa.int64())).to_pylist() if ranked else indices
+        places = {k: rank.get(name or "", len(rank)) if ranked else 0 for k, name in zip(indices, first, strict=True)}
+        return sorted(indices, key=lambda k: (places[k], k))[:most]
 
     chosen = shown(lost, n_items)
     chosen += shown(gained, n_items - len(chosen))
     lost_set = set(lost)
     items = tuple(
-        FlippedItem(item_id=ids[k], lost=k in lost_set, **{by: flips.names[by][k] for by in flips.names})
+        FlippedItem(
+            item_id=flips.item_ids[k].as_py(),
+            lost=k in lost_set,
+            **{by: names[k].as_py() for by, names in flips.names.items()},
+        )
         for k in chosen
     )
-    found = replace(about, n_pairs=len(ids), lost=len(lost), gained=len(gained), by=tuple(ranked), items=items)
+    found = replace(about, n_pairs=len(a), lost=len(lost), gained=len(gained), by=tuple(ranked), items=items)
     return found, flips
+
+
+def _unscored(table: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(table["status"].cast(pa.string()), value_set=pa.array(["missing", "excluded"]))
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return table[name].combine_chunks()
 
 
 def _lookup(table: pa.Table, column: str) -> dict[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +21,10 @@ MOST_GROUPS = 50
 class Flips:
     """Aligned arms: `item_ids` in order, values of zeros and ones, and per kind of group a name (or None) per item."""
 
-    item_ids: Sequence[str]
+    item_ids: pa.Array
     a: FloatArray
     b: FloatArray
-    names: Mapping[str, Sequence[str | None]]
+    names: Mapping[str, pa.Array]
 
     def indices(self, *, lost: bool) -> list[int]:
         """Items only B has right (`lost`), or only A."""
@@ -34,8 +34,7 @@ class Flips:
 
 def grouped(flips: Flips, by: str) -> GroupedFlips | None:
     """The flips of each group; items that name none take no part. None when fewer than two groups have a name."""
-    names = pa.array(flips.names[by], pa.string())
-    encoded = names.dictionary_encode()
+    encoded = flips.names[by].cast(pa.string()).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     k = len(encoded.dictionary)
     if k < 2:

@@ -89,7 +89,7 @@ def pair(arms: BenchmarkArms) -> Pairs:
             raise DataError(f"{arms.benchmark}, {arms.metric}, arm {name}: {error}") from error
     items_a, items_b = sides
     ids_a, ids_b = (t["item_id"].combine_chunks().cast(pa.string()) for t in (arms.a, arms.b))
-    rows_a, rows_b = _shared_rows(ids_a, ids_b)
+    rows_a, rows_b = shared_rows(ids_a, ids_b)
     if len(rows_a) == 0:
         why = arms.difference or "the items differ"
         raise NotComparableError(
@@ -126,7 +126,7 @@ def pair(arms: BenchmarkArms) -> Pairs:
     )
 
 
-def _shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the ids that both arms have, in the order of A; no id is looked up where all stand alike."""
     if a.equals(b):
         return np.arange(len(a)), np.arange(len(a))

@@ -107,6 +107,7 @@ class Comparison:
     `rule_met`: the rule's claim was shown for A (None without a verdict). `composite` is the test of a rule that weighs
     several benchmarks, whose own tests are in `tests`. `question`: what the verdict is about. `recipes` answers for the
     recipes, None where the two arms are of one training run. `further_a`, `further_b`: the other seeds' runs of an arm.
+    `diagnoses_blob`: digest of the diagnoses kept with it, '' where none were made.
     """
 
     run_a: str
@@ -129,6 +130,7 @@ class Comparison:
     recipes: RecipeAnswer | None = None
     further_a: tuple[str, ...] = ()
     further_b: tuple[str, ...] = ()
+    diagnoses_blob: str = ""
 
     @property
     def comparison_id(self) -> str:

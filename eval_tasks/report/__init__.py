@@ -1,5 +1,6 @@
 """One run, one comparison, or both, rendered for a terminal, as JSON and as one self-contained HTML file."""
 
+from eval_tasks.report.comparison_document import comparison_json, comparison_schema
 from eval_tasks.report.document import SCHEMA_VERSION, report_json, report_schema
 from eval_tasks.report.page import report_html
 from eval_tasks.report.terminal import render_terminal, terminal_text
@@ -8,6 +9,8 @@ from eval_tasks.report.view import ReportView
 __all__ = [
     "SCHEMA_VERSION",
     "ReportView",
+    "comparison_json",
+    "comparison_schema",
     "render_terminal",
     "report_html",
     "report_json",

@@ -26,6 +26,7 @@ from eval_tasks.records import (
     Run,
     Selection,
 )
+from eval_tasks.records.diagnosis import Diagnosis
 from eval_tasks.report import sentences
 from eval_tasks.report.text import clean
 from eval_tasks.report.view import ReportView
@@ -83,6 +84,7 @@ class ReportDocument:
     selection: Selection | None
     shard_seconds: Mapping[str, float]
     device_seconds: float
+    diagnoses: tuple[Diagnosis, ...]
 
 
 def report_json(view: ReportView) -> dict[str, Any]:
@@ -124,6 +126,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         selection=view.selection,
         shard_seconds={str(shard): view.shard_seconds[shard] for shard in sorted(view.shard_seconds)},
         device_seconds=math.fsum(view.shard_seconds.values()),
+        diagnoses=view.diagnoses,
     )
     plain: dict[str, Any] = _plain(document)
     return plain

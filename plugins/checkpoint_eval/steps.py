@@ -303,6 +303,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
     (it has ended without a result, say) the candidate goes on without: no checkpoint holds up another for good.
     """
     from eval_tasks.compare import compare as library_compare
+    from eval_tasks.compare import keep_diagnoses
     from eval_tasks.errors import InfraError
 
     store = _store()
@@ -324,6 +325,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
         return None
     rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
     comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
+    keep_diagnoses(store, comparison)
     _log.info("%s: %s", comparison.verdict or "no verdict", comparison.reason)
     return comparison.comparison_id
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from eval_tasks.compare import diagnose, diagnose_files
+from eval_tasks.compare import compare, diagnose, diagnose_files, keep_diagnoses
 from eval_tasks.errors import NotComparableError, UserError
+from eval_tasks.publish import build_view, publish
 from eval_tasks.records import Item
 from tests.compare.stored import ids, scores_of, stored_run
 from tests.store import samples
@@ -73,7 +74,7 @@ def test_what_is_not_shared_is_named(tmp_path):
     assert diagnose_files(paths[0], lone)[0].not_diagnosed == "no item has a score in both runs"
 
 
-def test_stored_runs_show_outputs_and_gold(store):
+def stored_pair(store):
     items = [
         Item(
             item_id=i, fields={"q": f"question {i}"}, target="four", metadata={"category": "sums" if k % 2 else "prose"}
@@ -90,11 +91,41 @@ def test_stored_runs_show_outputs_and_gold(store):
         ]
         for x in (A, B)
     ]
-    first, second = (stored_run(store, k + 1, (bench, rows[k])) for k in (0, 1))
-    (found,) = diagnose(store, first.run_id, second.run_id, n_items=3)
+    return [stored_run(store, k + 1, (bench, rows[k]), status="closed").run_id for k in (0, 1)]
+
+
+def test_stored_runs_show_outputs_and_gold(store):
+    first, second = stored_pair(store)
+    (found,) = diagnose(store, first, second, n_items=3)
     assert [g.by for g in found.by] == ["category", "cluster"] and (found.lost, found.gained) == (12, 3)
     item = found.items[0]
     assert (item.lost, item.gold, item.extracted_a, item.extracted_b) == (True, "four", "5", "4")
     assert "question" in item.prompt and item.output_a is not None
     with pytest.raises(UserError, match="do not share benchmark"):
-        diagnose(store, first.run_id, second.run_id, benchmark="nope")
+        diagnose(store, first, second, benchmark="nope")
+
+
+def test_diagnoses_are_kept_with_the_comparison_and_published(store):
+    first, second = stored_pair(store)
+    compared = compare(store, first, second)
+    assert compared.diagnoses_blob == "" and build_view(store, run_id=first).diagnoses == ()
+    kept = keep_diagnoses(store, compared)
+    assert kept.comparison_id == compared.comparison_id and replace(kept, diagnoses_blob="") == compared
+    assert compare(store, first, second) == kept, "the same comparison again keeps them"
+    (found,) = build_view(store, run_id=first, comparison_id=kept.comparison_id).diagnoses
+    assert (found.lost, found.gained, len(found.items)) == (12, 3, 15)
+    published = publish(store, run_id=first, now=samples.NOW, comparison_id=kept.comparison_id)
+    page = store.blobs.get(published.html_blob).decode("utf-8")
+    assert "Items that flipped" in page and "question i0040" in page and "Output of B" in page
+    report = json.loads(store.blobs.get(published.json_blob))
+    assert report["diagnoses"][0]["by"][0]["by"] == "category" and report["diagnoses"][0]["items"][0]["gold"] == "four"
+
+
+def test_items_are_shared_whatever_their_order_and_those_of_one_arm_are_not_flips(tmp_path):
+    paths = files(tmp_path)
+    lines = paths[1].read_text("utf-8").splitlines()
+    paths[1].write_text("\n".join([*reversed(lines[:-1]), json.dumps({"item_id": "zz", "score": 1})]) + "\n", "utf-8")
+    (part,) = diagnose_files(*paths)
+    (whole,) = diagnose_files(*files(tmp_path))
+    assert part.n_pairs == 99 and (part.lost, part.gained) == (whole.lost, whole.gained) == (12, 3)
+    assert part.items == whole.items

@@ -77,12 +77,15 @@ class Measurements(CatalogPart):
 
     def comparison(self, comparison_id: str) -> Comparison:
         """The comparison of that id. Raises UserError when there is none."""
-        found = self._find_one(
-            Comparison, select(comparisons.c.record).where(comparisons.c.comparison_id == comparison_id)
-        )
+        found = self.find_comparison(comparison_id)
         if found is None:
             raise unknown("comparison", comparison_id, (c.comparison_id for c in self.comparisons()))
         return found
+
+    def find_comparison(self, comparison_id: str) -> Comparison | None:
+        """The comparison of that id, or None."""
+        statement = select(comparisons.c.record).where(comparisons.c.comparison_id == comparison_id)
+        return self._find_one(Comparison, statement)
 
     def comparisons(self, run_id: str | None = None) -> list[Comparison]:
         """All comparisons, or those that a run is in, newest first."""
