@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.compare.compatibility import compatibility, refuse_mock_against_real
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
 from eval_tasks.compare.pairing import shared_rows
-from eval_tasks.compare.runs import benchmarks_of, common_grader, compatibility, refuse_mock_against_real
+from eval_tasks.compare.runs import benchmarks_of, common_grader
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, Response, Run, to_json
 from eval_tasks.records.diagnosis import Diagnosis, FlippedItem

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eval_tasks.compare.runs import compatibility
+from eval_tasks.compare.compatibility import compatibility
 from eval_tasks.digests import digest_value
 from eval_tasks.records import BenchmarkVersion, Item, to_json
 from eval_tasks.records.verdict import Compatibility

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from eval_tasks.compare.compatibility import compatibility
 from eval_tasks.compare.instruments import InstrumentDifference, difference
-from eval_tasks.compare.runs import compatibility
 from eval_tasks.digests import digest_bytes
 from eval_tasks.register import register_benchmark
 from eval_tasks.store import Store

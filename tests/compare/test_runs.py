@@ -9,7 +9,7 @@ import pytest
 
 from eval_tasks.aggregate import aggregate
 from eval_tasks.compare import compare
-from eval_tasks.compare.runs import compatibility
+from eval_tasks.compare.compatibility import compatibility
 from eval_tasks.errors import NotComparableError, UserError
 from eval_tasks.records import DecisionRule, Sampling
 from eval_tasks.store import Store

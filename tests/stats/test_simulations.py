@@ -12,7 +12,7 @@ from eval_tasks.stats.intervals import t_interval
 from eval_tasks.stats.multiplicity import benjamini_hochberg
 from eval_tasks.stats.paired import Table, mcnemar_mid_p, newcombe10, paired_binary, paired_continuous
 from eval_tasks.stats.power import paired_mde
-from eval_tasks.stats.recipes import flip_variance, moderated, recipe_estimate
+from eval_tasks.stats.recipes import Added, CommonVariance, flip_variance, moderated, recipe_estimate
 
 
 def tolerance(rate: float, repetitions: int) -> float:
@@ -84,10 +84,12 @@ def test_fifty_benchmarks_of_two_seeds_of_one_recipe_give_no_false_claim():
     se_pair = math.sqrt(psi / n)
     naive_movers, naive_claims, claims = 0, 0, 0
     for _ in range(families):
-        seeds = moderated(total * rng.chisquare(k - 1, m) / (k - 1), [flips] * m, n_seeds=k)
+        raw = total * rng.chisquare(k - 1, m) / (k - 1)
+        seeds = moderated([CommonVariance(total=float(v), flips=flips, df=k - 1) for v in raw])
         deltas = rng.normal(0, math.sqrt(se_pair**2 + 2 * (total - flips)), m)
         naive = np.array([math.erfc(abs(d) / se_pair / math.sqrt(2)) for d in deltas])
-        p = np.array([recipe_estimate(float(d), se_pair, s).p for d, s in zip(deltas, seeds, strict=True)])
+        added = [[Added(variance=seed, times=2)] for seed in seeds]
+        p = np.array([recipe_estimate(float(d), se_pair, a).p for d, a in zip(deltas, added, strict=True)])
         naive_movers += int((naive <= 0.05).sum())
         naive_claims += bool((benjamini_hochberg(naive) <= 0.05).any())
         claims += bool((benjamini_hochberg(p) <= 0.05).any())
