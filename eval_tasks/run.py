@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from eval_tasks.checkpoint import fetch, max_context, read_config
 from eval_tasks.endpoint import EndpointWorker, endpoint_environment
-from eval_tasks.environment import describe_environment, harness_version
+from eval_tasks.environment import describe_environment, explain_difference, harness_version
 from eval_tasks.errors import CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.pace import Pace
 from eval_tasks.prompts import PromptBuilder
@@ -92,7 +92,7 @@ def run_shard(
             seconds=time.monotonic() - started,
         )
     _check_harness(plan)
-    fingerprint = _pin_environment(store, plan)
+    fingerprint = _pin_environment(store, plan, shard, node)
     books = _Books(store, plan, shard, n_items=n_items, fingerprint=fingerprint, node=node)
     worker: _Worker | EndpointWorker = (
         EndpointWorker(store, plan, batches, stop)
@@ -133,8 +133,8 @@ def _check_harness(plan: Plan) -> None:
         )
 
 
-def _pin_environment(store: Store, plan: Plan) -> str:
-    """Record this environment; the first shard to report decides the run's, and any other fails."""
+def _pin_environment(store: Store, plan: Plan, shard: int, node: str) -> str:
+    """Record this environment; the first shard to report decides the run's, and any other fails, with what differs."""
     engine = plan.request.engine
     if isinstance(engine, EndpointConfig):
         environment = endpoint_environment(engine)
@@ -142,7 +142,21 @@ def _pin_environment(store: Store, plan: Plan) -> str:
         environment = describe_environment(plan.request.engine_config)
     fingerprint = environment.env_fingerprint
     store.catalog.save_environment(environment)
-    run = store.catalog.pin_environment(plan.run_id, fingerprint)
+    store.catalog.see_environment(plan.environment, fingerprint, datetime.now(UTC))
+    try:
+        run = store.catalog.pin_environment(plan.run_id, fingerprint)
+    except DataError as error:
+        pinned = store.catalog.environment(store.catalog.run(plan.run_id).env_fingerprint or "")
+        reason = f"{error} ({'; '.join(explain_difference(pinned, environment))})"
+        store.catalog.record_shard(
+            plan.run_id,
+            shard,
+            status="failed",
+            env_fingerprint=fingerprint,
+            node=node,
+            reason=f"DataError: {reason}",
+        )
+        raise DataError(reason) from error
     if run.status in ("planned", "incomplete", "gone"):
         store.catalog.update_run(plan.run_id, status="running", reason="")
     return fingerprint

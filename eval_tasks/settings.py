@@ -6,6 +6,7 @@ runs to watch, tier policy, environments. Text from people is validated here, wi
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from eval_tasks.records import EngineConfig
 
 _SHOWN_CHARS = 200
+
+# As Kubernetes has them.
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$"
+_IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
+_LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_TOLERATION = {
+    "operator": ("Equal", "Exists"),
+    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+}
 
 
 class Settings(BaseSettings):
@@ -89,8 +100,6 @@ class TrainingRun(_Section):
     @field_validator("pattern")
     @classmethod
     def _pattern_finds_a_step(cls, pattern: str) -> str:
-        import re
-
         try:
             groups = re.compile(pattern).groupindex
         except re.error as error:
@@ -103,20 +112,21 @@ class TrainingRun(_Section):
 class EnvironmentSpec(_Section):
     """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
 
+    `image` is pinned by digest (``name@sha256:...``) where a cluster may pull anything else under its tag.
     `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
     `tensor_parallel`: how many local processes share a model's layers. `engine`: ``mock`` runs no model, and makes up
     answers of which a share of `mock_accuracy` is right; such an environment is never live, so that only its name
     chooses it.
     """
 
-    name: str
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
     image: str = "checkpoint-eval-worker:local"
     namespace: str = "checkpoint-eval"
     service_account: str = "checkpoint-eval-worker"
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: tuple[dict[str, Any], ...] = ()
-    cpu: str = "1"
-    memory: str = "4Gi"
+    cpu: str = Field(default="1", pattern=_QUANTITY)
+    memory: str = Field(default="4Gi", pattern=_QUANTITY)
     gpus: int = Field(default=0, ge=0)
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -134,6 +144,47 @@ class EnvironmentSpec(_Section):
                 raise ValueError("an environment with engine 'mock' is never live; leave 'live' out")
             return {**values, "live": False}
         return values
+
+    @field_validator("image")
+    @classmethod
+    def _image_can_be_pulled(cls, image: str) -> str:
+        if not _IMAGE.fullmatch(image):
+            raise ValueError("not an image; it should read name:tag or name@sha256:<64 hexadecimal digits>")
+        return image
+
+    @field_validator("node_selector")
+    @classmethod
+    def _labels_are_labels(cls, labels: dict[str, str]) -> dict[str, str]:
+        for name, value in labels.items():
+            if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
+                raise ValueError(f"{name}: {value} is no label of a node; it should read key: value, as in Kubernetes")
+        return labels
+
+    @field_validator("tolerations")
+    @classmethod
+    def _tolerations_are_those_of_kubernetes(
+        cls, tolerations: tuple[dict[str, Any], ...]
+    ) -> tuple[dict[str, Any], ...]:
+        for toleration in tolerations:
+            if unknown := sorted(set(toleration) - _TOLERATION.keys() - {"key", "value", "tolerationSeconds"}):
+                names = ["key", "value", "tolerationSeconds", *_TOLERATION]
+                raise ValueError(f"a toleration has no field {unknown[0]!r}; {did_you_mean(unknown[0], names)}")
+            for name, allowed in _TOLERATION.items():
+                if toleration.get(name, allowed[0]) not in allowed:
+                    raise ValueError(f"a toleration's {name} is one of {', '.join(allowed)}, not {toleration[name]!r}")
+            if "key" not in toleration and toleration.get("operator") != "Exists":
+                raise ValueError("a toleration without a key needs 'operator: Exists'")
+        return tolerations
+
+    @property
+    def state(self) -> str:
+        """``live``, ``retired`` (nothing new is sent there by default, no night watches it), or ``mock``."""
+        return "mock" if self.engine == "mock" else "live" if self.live else "retired"
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the image is named by its digest."""
+        return "@sha256:" in self.image
 
     def engine_config(self, dtype: str | None = None) -> EngineConfig:
         """How the engine is to run there; `dtype` instead of its own where given."""
@@ -159,6 +210,21 @@ class Limits(_Section):
     pod_deadline_seconds: int = Field(default=6 * 3600, gt=0)
 
 
+class DeterminismPolicy(_Section):
+    """What the nights run: a fixed suite on a fixed checkpoint, in every live environment.
+
+    A new fingerprint whose scores differ from the last adopted baseline's by no more than the bound is adopted by
+    itself: `bound_points` (percentage points) of a fraction, `bound_loss` (in the metric's unit) of anything else.
+    `checkpoint_id`: the digest that the checkpoint must have, where it is known.
+    """
+
+    suite: str = Field(min_length=1)
+    checkpoint: str = Field(min_length=1)
+    checkpoint_id: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    bound_points: float = Field(default=0.5, ge=0)
+    bound_loss: float = Field(default=0.001, ge=0)
+
+
 class Config(_Section):
     """The whole configuration file."""
 
@@ -166,6 +232,7 @@ class Config(_Section):
     environments: tuple[EnvironmentSpec, ...] = (EnvironmentSpec(name="local"),)
     poll_seconds: float = Field(default=30.0, gt=0)
     limits: Limits = Limits()
+    determinism: DeterminismPolicy | None = None
 
     @field_validator("training_runs", "environments")
     @classmethod
@@ -185,13 +252,26 @@ class Config(_Section):
             f"no training run {name!r} in the configuration; {did_you_mean(name, [r.name for r in self.training_runs])}"
         )
 
+    def live_environments(self) -> tuple[EnvironmentSpec, ...]:
+        """The environments that runs are sent to and nights watch. Raises UserError when there is none."""
+        live = tuple(e for e in self.environments if e.live)
+        if not live:
+            raise UserError("no live environment in the configuration; set 'live: true' under 'environments'")
+        return live
+
+    def nightly(self) -> DeterminismPolicy:
+        """What the nights run. Raises UserError when nothing is configured."""
+        if self.determinism is None:
+            raise UserError(
+                "no fixed suite is configured, so nothing watches the environments; set 'determinism: {suite: ..., "
+                "checkpoint: ...}' in the configuration"
+            )
+        return self.determinism
+
     def environment(self, name: str | None) -> EnvironmentSpec:
         """The environment of that name, or the first live one. Raises UserError when there is none."""
-        live = [e for e in self.environments if e.live]
         if name is None:
-            if not live:
-                raise UserError("no live environment in the configuration; set 'live: true' under 'environments'")
-            return live[0]
+            return self.live_environments()[0]
         for environment in self.environments:
             if environment.name == name:
                 return environment

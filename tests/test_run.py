@@ -282,9 +282,13 @@ def test_a_second_environment_in_one_run_is_refused(
     uri = uri_of(store, made)
     run_shard(store, plan_uri=uri, shard=0, owner="a", cache_dir=tmp_path / "cache")
     monkeypatch.setattr(run_module, "describe_environment", lambda _config: Environment(components={"driver": "other"}))
-    with pytest.raises(DataError, match="its machines are not alike"):
-        run_shard(store, plan_uri=uri, shard=1, owner="b", cache_dir=tmp_path / "cache")
+    with pytest.raises(DataError, match=r"its machines are not alike \(.*driver: absent -> 'other'"):
+        run_shard(store, plan_uri=uri, shard=1, owner="b", cache_dir=tmp_path / "cache", node="n2")
     run = store.catalog.run(made.run_id)
+    failed = store.catalog.shards(made.run_id)[1]
+    assert (failed.status, failed.node) == ("failed", "n2")
+    assert failed.env_fingerprint not in (None, run.env_fingerprint) and "driver: absent" in failed.reason
+    assert store.catalog.fingerprints_of("local") == [failed.env_fingerprint, run.env_fingerprint]
     assert run.config_digest is not None
     assert run.status == "running"
 

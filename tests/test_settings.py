@@ -191,3 +191,51 @@ def test_an_environment_may_ask_for_two_ranks() -> None:
     from eval_tasks.settings import EnvironmentSpec
 
     assert EnvironmentSpec(name="two", tensor_parallel=2).engine_config().tensor_parallel == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"image": "worker@sha256:12"}, "not an image"),
+        ({"image": "a b"}, "not an image"),
+        ({"cpu": "much"}, "environments.0.cpu"),
+        ({"memory": "4 GB"}, "environments.0.memory"),
+        ({"name": "GPU 1"}, "environments.0.name"),
+        ({"node_selector": {"a b": "c"}}, "no label of a node"),
+        ({"tolerations": [{"ky": "x"}]}, "no field 'ky'; close: 'key'"),
+        ({"tolerations": [{"key": "x", "effect": "Never"}]}, "effect is one of NoSchedule"),
+        ({"tolerations": [{"value": "x"}]}, "needs 'operator: Exists'"),
+    ],
+)
+def test_an_environment_that_kubernetes_would_refuse_is_refused_here(
+    refused: Any, environment: dict[str, Any], named: str
+) -> None:
+    assert named in refused({"environments": [{"name": "gpu", **environment}]})
+
+
+def test_an_environment_as_a_cluster_has_it() -> None:
+    spec = EnvironmentSpec(
+        name="h100-cu13",
+        image=f"registry.example:5000/eval/worker:0.1.0@sha256:{'0' * 64}",
+        cpu="7500m",
+        memory="1.5Gi",
+        node_selector={"nvidia.com/gpu.product": "H100", "pool": ""},
+        tolerations=({"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}, {"operator": "Exists"}),
+        live=False,
+    )
+    assert spec.is_pinned and spec.state == "retired"
+    assert not EnvironmentSpec(name="local").is_pinned and EnvironmentSpec(name="local").state == "live"
+    assert EnvironmentSpec(name="mock", engine="mock").state == "mock"
+
+
+def test_without_a_fixed_suite_or_a_live_environment_there_is_no_night(refused: Any) -> None:
+    with pytest.raises(UserError, match="no fixed suite is configured"):
+        Config().nightly()
+    retired = Config(environments=(EnvironmentSpec(name="old", live=False),))
+    with pytest.raises(UserError, match="no live environment"):
+        retired.live_environments()
+    assert "determinism.bound_points" in refused({"determinism": {"suite": "s", "checkpoint": "c", "bound_points": -1}})
+    assert "determinism.checkpoint: required" in refused({"determinism": {"suite": "s"}})
+    assert "determinism.checkpoint_id" in refused(
+        {"determinism": {"suite": "s", "checkpoint": "c", "checkpoint_id": "x"}}
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eval_tasks.cli.output import json_option, print_json, print_table, progress_bar
+from eval_tasks.cli.output import json_option, opened, print_json, print_table, progress_bar
 from eval_tasks.records import EngineConfig, to_json
 
 if TYPE_CHECKING:
@@ -46,11 +46,14 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("environment")
+@click.group("environment", invoke_without_command=True)
 @engine_options
 @json_option
-def environment_command(as_json: bool, **engine: Any) -> None:
+@click.pass_context
+def environment_command(context: click.Context, /, as_json: bool, **engine: Any) -> None:
     """Print this machine's environment, component by component, and its fingerprint."""
+    if context.invoked_subcommand is not None:
+        return
     from eval_tasks.environment import describe_environment
 
     environment = describe_environment(EngineConfig(**engine))
@@ -59,6 +62,57 @@ def environment_command(as_json: bool, **engine: Any) -> None:
         return
     print_table("environment", ("component", "value"), sorted(environment.components.items()))
     click.echo(f"env_fingerprint {environment.env_fingerprint}")
+
+
+@environment_command.command("list")
+@json_option
+def environment_list(as_json: bool) -> None:
+    """List the environments of the configuration, with the fingerprints that their pods reported."""
+    from eval_tasks.settings import Settings, load_config
+
+    catalog = opened().catalog
+    specs = load_config(Settings().config).environments
+    seen = {spec.name: catalog.fingerprints_of(spec.name) for spec in specs}
+    if as_json:
+        print_json(
+            [{**spec.model_dump(mode="json"), "fingerprints": seen[spec.name], "state": spec.state} for spec in specs]
+        )
+        return
+    rows = [
+        (
+            spec.name,
+            spec.state,
+            spec.image,
+            "\n".join(fingerprint[:12] for fingerprint in seen[spec.name]) or "none yet",
+        )
+        for spec in specs
+    ]
+    print_table("environments", ("name", "state", "image", "fingerprints, the last one first"), rows)
+
+
+@environment_command.command("diff")
+@click.argument("a")
+@click.argument("b")
+@json_option
+def environment_diff(a: str, b: str, as_json: bool) -> int:
+    """Explain what differs between two environments; exits with 1 when anything does.
+
+    A and B are fingerprints or their beginnings, names of environments (what their pods reported last), or 'here'.
+    """
+    from eval_tasks.environment import describe_environment, explain_difference
+
+    catalog = opened().catalog
+    both = [describe_environment(EngineConfig()) if x == "here" else catalog.find_environment(x) for x in (a, b)]
+    sentences = explain_difference(*both)
+    if as_json:
+        print_json(
+            {"a": both[0].env_fingerprint, "b": both[1].env_fingerprint, "same": not sentences, "differs": sentences}
+        )
+    else:
+        for sentence in sentences:
+            click.echo(sentence)
+        click.echo(f"{len(sentences)} of {len({*both[0].components, *both[1].components})} components differ")
+    return 1 if sentences else 0
 
 
 @click.command("verify-engine")

@@ -14,6 +14,17 @@ from eval_tasks.records.benchmark import (
 from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
+from eval_tasks.records.determinism import (
+    Baseline,
+    Block,
+    Clearing,
+    ComputedTwice,
+    Night,
+    RowDifference,
+    RowsComparison,
+    SentinelCheck,
+    SentinelReport,
+)
 from eval_tasks.records.engine import EndpointConfig, EngineConfig, EngineTuning, Environment, ImportedRows
 from eval_tasks.records.grader import EndpointAccess, Judge, Judging
 from eval_tasks.records.health import CurvePoint, HealthFinding, HealthLook, LossCurve, MeasuredNoise
@@ -24,17 +35,22 @@ from eval_tasks.records.rerun import RerunComparison, RerunDifference
 from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
 from eval_tasks.records.seed_study import Scale, SeedStudy, StudiedBenchmark
 from eval_tasks.records.selection import BenchmarkSelection, Candidate, Confirmation, Selection
+from eval_tasks.records.sensitivity import Sensitivity, SensitivityShift
 from eval_tasks.records.variance import RecipeAnswer, RecipeTest, VarianceTerm
 
 __all__ = [
     "Alert",
+    "Baseline",
     "BenchmarkSelection",
     "BenchmarkVersion",
+    "Block",
     "Candidate",
     "Checkpoint",
     "CheckpointFile",
+    "Clearing",
     "Companion",
     "Comparison",
+    "ComputedTwice",
     "Confirmation",
     "CurvePoint",
     "DataSource",
@@ -57,6 +73,7 @@ __all__ = [
     "LossCurve",
     "MeasuredNoise",
     "Measurement",
+    "Night",
     "PairedTest",
     "Plan",
     "PlannedBatch",
@@ -69,6 +86,8 @@ __all__ = [
     "RerunComparison",
     "RerunDifference",
     "Response",
+    "RowDifference",
+    "RowsComparison",
     "Run",
     "RunRequest",
     "Sample",
@@ -79,6 +98,10 @@ __all__ = [
     "ScorerRef",
     "SeedStudy",
     "Selection",
+    "Sensitivity",
+    "SensitivityShift",
+    "SentinelCheck",
+    "SentinelReport",
     "StudiedBenchmark",
     "Suite",
     "SuiteEntry",

@@ -14,8 +14,6 @@ from eval_tasks.records import Plan, from_json
 from eval_tasks.settings import Settings
 from eval_tasks.store.blobs import Blobs
 from eval_tasks.store.catalog import (
-    Baseline,
-    Block,
     Catalog,
     ContaminationCheck,
     Corpus,
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from eval_tasks.store.scores import Scores
 
 __all__ = [
-    "Baseline",
-    "Block",
     "Catalog",
     "ContaminationCheck",
     "Corpus",

@@ -114,7 +114,7 @@ shards = Table(
     _of_run(primary_key=True),
     Column("shard", Integer, primary_key=True, autoincrement=False),
     Column("status", String(16), nullable=False),
-    Column("env_fingerprint", String(64)),
+    Column("env_fingerprint", String(64), index=True),
     _record(),
 )
 
@@ -143,6 +143,15 @@ work_items = Table(
 
 environments = Table(
     "environments", metadata, _seq(), Column("env_fingerprint", String(64), nullable=False, unique=True), _record()
+)
+
+sightings = Table(
+    "sightings",
+    metadata,
+    Column("environment", String(255), primary_key=True),
+    Column("env_fingerprint", String(64), primary_key=True),
+    Column("first_seen", String(40), nullable=False),
+    Column("last_seen", String(40), nullable=False),
 )
 
 measurements = Table(
@@ -225,6 +234,42 @@ blocks = Table(
     Column("env_fingerprint", String(64), nullable=False, index=True),
     Column("explained", Boolean, nullable=False),
     _record(),
+)
+
+gate_tickets = Table(
+    "gate_tickets",
+    metadata,
+    Column("ticket", String(512), primary_key=True),
+    Column("environment", String(255), nullable=False),
+    Column("place", String(255), nullable=False),
+    Column("seen_at", Float, nullable=False),
+)
+
+nights = Table(
+    "nights",
+    metadata,
+    _seq(),
+    Column("night", String(255), nullable=False),
+    Column("environment", String(255), nullable=False),
+    Column("env_fingerprint", String(64), nullable=False, index=True),
+    Column("status", String(16), nullable=False),
+    Column("recorded_at", String(40), nullable=False),
+    _record(),
+    UniqueConstraint("night", "environment", name="uq_nights_environment"),
+)
+
+sentinel_reports = Table("sentinel_reports", metadata, _of_run(primary_key=True), _record())
+
+computed_twice = Table(
+    "computed_twice",
+    metadata,
+    _of_run(primary_key=True),
+    Column("n_differing", Integer, nullable=False),
+    _record(),
+)
+
+sensitivities = Table(
+    "sensitivities", metadata, _seq(), Column("study_id", String(64), nullable=False, unique=True), _record()
 )
 
 corpora = Table("corpora", metadata, _seq(), Column("name", String(255), nullable=False, unique=True), _record())

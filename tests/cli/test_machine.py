@@ -10,7 +10,9 @@ import pytest
 
 from eval_tasks import engine
 from eval_tasks.engine import Check
-from eval_tasks.records import EngineConfig
+from eval_tasks.records import EngineConfig, Environment
+from eval_tasks.settings import Settings
+from eval_tasks.store import open_store
 from tests.planned import write_checkpoint
 
 Run = Callable[..., str]
@@ -42,6 +44,32 @@ def test_the_environment_is_named_component_by_component(run: Run, run_json: Run
     assert (other["components"]["dtype"], other["components"]["threads"]) == ("bfloat16", "2")
     assert other["env_fingerprint"] != shown["env_fingerprint"]
     assert f"env_fingerprint {shown['env_fingerprint']}" in run("environment")
+
+
+def test_a_difference_between_two_environments_is_explained(run: Run, run_json: RunJson) -> None:
+    a = Environment(components={"torch": "2.13.0", "driver": "550"})
+    b = Environment(components={"torch": "2.13.1", "driver": "550", "gpu": "H200"})
+    with open_store(Settings()) as store:
+        for number, environment in enumerate((a, b)):
+            store.catalog.save_environment(environment)
+            store.catalog.see_environment("gpu", environment.env_fingerprint, float(number))
+    assert run("environment", "diff", a.env_fingerprint[:8], "gpu", code=1).splitlines() == [
+        "gpu: absent -> 'H200'",
+        "torch: '2.13.0' -> '2.13.1'",
+        "2 of 3 components differ",
+    ]
+    shown = run_json("environment", "diff", "gpu", "gpu")
+    assert shown == {"a": b.env_fingerprint, "b": b.env_fingerprint, "same": True, "differs": []}
+    assert "no environment 'gpx' in the catalog" in run("environment", "diff", "gpx", "gpu", code=2)
+    assert run("environment", "diff", "here", "here").startswith("0 of ")
+
+
+def test_environments_are_listed_with_what_their_pods_reported(run: Run, run_json: RunJson) -> None:
+    with open_store(Settings()) as store:
+        store.catalog.see_environment("local", "f" * 32, 1.0)
+    (local,) = run_json("environment", "list")
+    assert (local["name"], local["state"], local["fingerprints"]) == ("local", "live", ["f" * 32])
+    assert "f" * 12 in run("environment", "list")
 
 
 def test_a_table_names_what_differs(run: Run, verified: list[EngineConfig], tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ def commands() -> list[str]:
     found = []
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
-        found += [f"{name} {sub}" for sub in command.commands] if isinstance(command, click.Group) else [name]
+        is_group = isinstance(command, click.Group)
+        found += [f"{name} {sub}" for sub in command.commands] if isinstance(command, click.Group) else []
+        found += [name] if not is_group or command.invoke_without_command else []
     return found
 
 

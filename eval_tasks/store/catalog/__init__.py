@@ -5,20 +5,20 @@ from __future__ import annotations
 from eval_tasks.store.catalog.agreement import AgreementSets
 from eval_tasks.store.catalog.alerts import Alerts
 from eval_tasks.store.catalog.benchmarks import Benchmarks
+from eval_tasks.store.catalog.blocks import Blocks
 from eval_tasks.store.catalog.checkpoints import Checkpoints
 from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
-from eval_tasks.store.catalog.environments import Baseline, Block, Environments
+from eval_tasks.store.catalog.environments import Environments
 from eval_tasks.store.catalog.graders import Grader, Graders
 from eval_tasks.store.catalog.health import Health, SeriesPoint
 from eval_tasks.store.catalog.landings import LandingRow, Landings
 from eval_tasks.store.catalog.measurements import Measurements, ReportRow
+from eval_tasks.store.catalog.nights import Nights
 from eval_tasks.store.catalog.runs import Runs
 from eval_tasks.store.catalog.shards import ShardRow, Shards
 from eval_tasks.store.catalog.variances import Variances
 
 __all__ = [
-    "Baseline",
-    "Block",
     "Catalog",
     "ContaminationCheck",
     "Corpus",
@@ -40,6 +40,8 @@ class Catalog(
     Variances,
     Health,
     Environments,
+    Blocks,
+    Nights,
     Corpora,
     Graders,
     AgreementSets,

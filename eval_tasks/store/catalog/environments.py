@@ -1,48 +1,16 @@
-"""Environments, the baselines adopted in them, and the blocks that hold evaluation there."""
+"""Environments by fingerprint, under which names they were seen, and the baselines adopted in them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
-
 from sqlalchemy import Connection, select
 
-from eval_tasks.digests import digest_value, short_id
 from eval_tasks.errors import UserError
-from eval_tasks.records import Environment
-from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, put, record_at, unknown
+from eval_tasks.records import Baseline, Environment
+from eval_tasks.records.determinism import BaselineStatus
+from eval_tasks.store.catalog.part import CatalogPart, encode, put, unknown
 from eval_tasks.store.database import insert_of
 from eval_tasks.store.moments import Moment, utc_text
-from eval_tasks.store.tables import baselines, blocks, environments
-
-BaselineStatus = Literal["candidate", "adopted", "refused"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """The run whose rows stand for an environment on a fixed suite. `effect`: what was measured of the change."""
-
-    env_fingerprint: str
-    suite_id: str
-    run_id: str
-    status: BaselineStatus
-    recorded_at: str
-    rows_digest: str = ""
-    decided_by: str = ""
-    effect: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Evaluation is held on an env_fingerprint until a person explains why its rows changed."""
-
-    block_id: str
-    fingerprint: str
-    reason: str
-    opened_at: str
-    explained_by: str | None = None
-    explanation: str | None = None
-    explained_at: str | None = None
+from eval_tasks.store.tables import baselines, environments, sightings
 
 
 class Environments(CatalogPart):
@@ -63,9 +31,49 @@ class Environments(CatalogPart):
             raise unknown("environment", fingerprint, (e.env_fingerprint for e in self.environments()))
         return found
 
+    def find_environment(self, reference: str) -> Environment:
+        """The environment whose fingerprint begins so, or that an environment of that name reported last.
+
+        Raises UserError for none, or several.
+        """
+        known = {e.env_fingerprint: e for e in self.environments()}
+        seen = self.fingerprints_of(reference)
+        begins = [fingerprint for fingerprint in known if fingerprint.startswith(reference)] if reference else []
+        found = seen[:1] or begins
+        if len(found) > 1:
+            raise UserError(
+                f"{reference!r} is the beginning of several fingerprints: {', '.join(found[:5])}; give more"
+            )
+        if not found:
+            raise unknown("environment", reference, known)
+        return known[found[0]]
+
     def environments(self) -> list[Environment]:
         """All environments in the order they were first seen."""
         return self._find(Environment, select(environments.c.record).order_by(environments.c.seq))
+
+    def see_environment(self, name: str, fingerprint: str, now: Moment) -> None:
+        """Note that a pod of the environment of that name has reported `fingerprint`."""
+        at = utc_text(now)
+
+        def see(connection: Connection) -> None:
+            key = {"environment": name, "env_fingerprint": fingerprint}
+            statement = insert_of(connection, sightings).values(**key, first_seen=at, last_seen=at)
+            later = {"last_seen": at}
+            connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=later))
+
+        self._database.write(see)
+
+    def fingerprints_of(self, name: str) -> list[str]:
+        """The fingerprints that pods of an environment have reported, the one seen last first."""
+        statement = select(sightings.c.env_fingerprint).where(sightings.c.environment == name)
+        ordered = statement.order_by(sightings.c.last_seen.desc(), sightings.c.first_seen.desc())
+        return self._database.read(lambda connection: list(connection.execute(ordered).scalars()))
+
+    def names_of(self, fingerprint: str) -> list[str]:
+        """The names under which a fingerprint was seen, sorted."""
+        statement = select(sightings.c.environment).where(sightings.c.env_fingerprint == fingerprint)
+        return self._database.read(lambda c: sorted(c.execute(statement).scalars()))
 
     def save_baseline(self, baseline: Baseline) -> None:
         """Record the baseline of an environment on a suite, in place of an earlier one."""
@@ -86,52 +94,3 @@ class Environments(CatalogPart):
         if status is not None:
             statement = statement.where(baselines.c.status == status)
         return sorted(self._find(Baseline, statement), key=lambda baseline: baseline.recorded_at, reverse=True)
-
-    def open_block(self, fingerprint: str, reason: str, now: Moment) -> str:
-        """Hold evaluation in an environment; gives the block's id. One that is open for the same reason is that one."""
-        at = utc_text(now)
-
-        def open_one(connection: Connection) -> str:
-            where = blocks.c.env_fingerprint == fingerprint
-            known = [decode(Block, text) for text in connection.execute(select(blocks.c.record).where(where)).scalars()]
-            for block in known:
-                if block.explained_at is None and block.reason == reason:
-                    return block.block_id
-            block_id = short_id(digest_value([fingerprint, reason, at, len(known)]))
-            block = Block(block_id=block_id, fingerprint=fingerprint, reason=reason, opened_at=at)
-            values = {"block_id": block_id, "env_fingerprint": fingerprint, "explained": False, "record": encode(block)}
-            # Another process may have opened the same one since it was looked for.
-            statement = insert_of(connection, blocks).values(values)
-            connection.execute(statement.on_conflict_do_nothing(index_elements=["block_id"]))
-            return block_id
-
-        return self._database.write(open_one)
-
-    def open_blocks(self, fingerprint: str | None = None) -> list[Block]:
-        """The blocks that nobody has explained, everywhere or in one environment, oldest first."""
-        return [block for block in self.blocks(fingerprint) if block.explained_at is None]
-
-    def blocks(self, fingerprint: str | None = None) -> list[Block]:
-        """All blocks, explained ones too, oldest first."""
-        statement = select(blocks.c.record).order_by(blocks.c.seq)
-        if fingerprint is not None:
-            statement = statement.where(blocks.c.env_fingerprint == fingerprint)
-        return self._find(Block, statement)
-
-    def explain_block(self, block_id: str, by: str, reason: str, now: Moment) -> Block:
-        """Lift a block. Raises UserError without a name and a reason, or when it is lifted already."""
-        if not by.strip() or not reason.strip():
-            raise UserError("explaining a block needs a name and a reason: both are kept")
-
-        def explain(connection: Connection) -> Block:
-            text = record_at(connection, blocks, {"block_id": block_id})
-            if text is None:
-                raise unknown("block", block_id, connection.execute(select(blocks.c.block_id)).scalars())
-            block = decode(Block, text)
-            if block.explained_at is not None:
-                raise UserError(f"block {block_id!r} was explained by {block.explained_by!r} at {block.explained_at}")
-            block = replace(block, explained_by=by, explanation=reason, explained_at=utc_text(now))
-            change(connection, blocks, {"block_id": block_id}, {"explained": True, "record": encode(block)})
-            return block
-
-        return self._database.write(explain)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eval_tasks.errors import UserError
-from eval_tasks.records import Environment
-from eval_tasks.store import Baseline, Store
+from eval_tasks.records import Baseline, Environment
+from eval_tasks.store import Store
 from tests.store.samples import NOW
 
 CPU = Environment(components={"torch": "2.13.0", "cpu": "avx512"})
@@ -39,28 +39,17 @@ def test_one_baseline_per_environment_and_suite(store: Store) -> None:
     assert store.catalog.baselines("t") == []
 
 
-def test_a_block_holds_its_environment_until_it_is_explained(store: Store) -> None:
-    block = store.catalog.open_block("f", "3 rows differ", NOW)
-    assert store.catalog.open_block("f", "3 rows differ", "2026-02-01T00:00:00+00:00") == block
-    other = store.catalog.open_block("g", "3 rows differ", NOW)
-    assert [b.block_id for b in store.catalog.open_blocks()] == [block, other]
-    assert [b.block_id for b in store.catalog.open_blocks("f")] == [block]
-    with pytest.raises(UserError, match="a name and a reason"):
-        store.catalog.explain_block(block, "ann", " ", NOW)
-    lifted = store.catalog.explain_block(block, "ann", "driver update", NOW)
-    assert (lifted.explained_by, lifted.explanation) == ("ann", "driver update")
-    assert store.catalog.open_blocks("f") == []
-    assert store.catalog.blocks("f") == [lifted]
-    with pytest.raises(UserError, match="was explained by 'ann'"):
-        store.catalog.explain_block(block, "bob", "no", NOW)
-    with pytest.raises(UserError, match="no block 'x'"):
-        store.catalog.explain_block("x", "bob", "no", NOW)
-    assert store.catalog.open_block("f", "3 rows differ", "2026-02-01T00:00:00+00:00") != block
-
-
-def test_a_block_that_was_explained_opens_anew_even_at_the_same_time(store: Store) -> None:
-    block = store.catalog.open_block("f", "3 rows differ", NOW)
-    store.catalog.explain_block(block, "ann", "driver update", NOW)
-    again = store.catalog.open_block("f", "3 rows differ", NOW)
-    assert [b.block_id for b in store.catalog.open_blocks("f")] == [again]
-    assert len(store.catalog.blocks("f")) == 2
+def test_an_environment_is_found_by_fingerprint_by_its_beginning_and_by_a_name_it_was_seen_under(store: Store) -> None:
+    for environment in (CPU, GPU):
+        store.catalog.save_environment(environment)
+    store.catalog.see_environment("node", CPU.env_fingerprint, 1.0)
+    store.catalog.see_environment("node", GPU.env_fingerprint, 2.0)
+    assert store.catalog.fingerprints_of("node") == [GPU.env_fingerprint, CPU.env_fingerprint]
+    store.catalog.see_environment("node", CPU.env_fingerprint, 3.0)
+    assert store.catalog.fingerprints_of("node") == [CPU.env_fingerprint, GPU.env_fingerprint]
+    assert store.catalog.names_of(GPU.env_fingerprint) == ["node"]
+    assert store.catalog.find_environment("node") == CPU
+    assert store.catalog.find_environment(GPU.env_fingerprint[:6]) == GPU
+    for nothing in ("", "zz"):
+        with pytest.raises(UserError, match="no environment"):
+            store.catalog.find_environment(nothing)
