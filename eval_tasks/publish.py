@@ -24,8 +24,12 @@ class Published:
     terminal: str
 
 
-def publish(store: Store, *, run_id: str, now: str, comparison_id: str | None = None, notes: str = "") -> Published:
+def publish(
+    store: Store, *, run_id: str, now: str, comparison_id: str | None = None, notes: str = "", width: int = 100
+) -> Published:
     """Write the report of a closed run, with the comparison `comparison_id` when given. `notes` are a person's words.
+
+    width: columns of the terminal's rendering.
 
     Raises DataError for a run that is not closed: an incomplete run is never published. Publishing again gives the same
     blobs.
@@ -46,7 +50,7 @@ def publish(store: Store, *, run_id: str, now: str, comparison_id: str | None = 
         html_blob=html_blob,
         html_uri=store.blobs.uri(html_blob),
         json_blob=json_blob,
-        terminal=terminal_text(view),
+        terminal=terminal_text(view, width),
     )
 
 

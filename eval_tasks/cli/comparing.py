@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from eval_tasks.cli.output import json_option, opened, out_option, print_json
+from eval_tasks.cli.output import json_option, opened, out_option, print_json, report_width
 from eval_tasks.compare import compare, compare_files, diagnose_files, keep_diagnoses
 from eval_tasks.errors import UserError
 from eval_tasks.publish import comparison_view
@@ -69,7 +69,7 @@ def compare_command(
     if as_json:
         print_json(comparison_json(comparison, view.diagnoses))
     else:
-        click.echo(terminal_text(view))
+        click.echo(terminal_text(view, report_width()))
     return 1 if _strikes(comparison, fail_on) else 0
 
 

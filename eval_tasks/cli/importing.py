@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from eval_tasks.aggregate import aggregate
-from eval_tasks.cli.output import opened, out_option
+from eval_tasks.cli.output import opened, out_option, report_width
 from eval_tasks.errors import UserError
 from eval_tasks.grade import grade
 from eval_tasks.guard import guard
@@ -49,7 +49,7 @@ def import_command(
     aggregate(store, run_id)
     join_contamination(store, run_id=run_id)
     report = guard(store, run_id=run_id, now=now)
-    published = publish(store, run_id=run_id, now=now)
+    published = publish(store, run_id=run_id, now=now, width=report_width())
     click.echo(published.terminal)
     if out:
         out.write_bytes(store.blobs.get(published.html_blob))

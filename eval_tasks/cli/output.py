@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 def opened() -> Store:
     """The store of this process's settings, created where it is not there yet."""
     return open_store(Settings())
+
+
+def report_width() -> int:
+    """Columns of a report on this terminal (COLUMNS where it is set), 60 at the least; 100 where there is none."""
+    return min(120, max(60, shutil.get_terminal_size((100, 24)).columns))
 
 
 def score_text(measurement: Measurement) -> str:

@@ -19,6 +19,7 @@ from eval_tasks.cli.output import (
     print_json,
     print_table,
     progress_bar,
+    report_width,
     score_text,
 )
 from eval_tasks.errors import BlockedError
@@ -182,7 +183,9 @@ def guard_command(run: str, as_json: bool) -> int:
 def publish_command(run: str, comparison: str | None, out: Path | None) -> None:
     """Write a run's report (HTML and JSON) to the store."""
     store = opened()
-    published = publish(store, run_id=store.catalog.run(run).run_id, comparison_id=comparison, now=_now())
+    published = publish(
+        store, run_id=store.catalog.run(run).run_id, comparison_id=comparison, now=_now(), width=report_width()
+    )
     if out:
         out.write_bytes(store.blobs.get(published.html_blob))
     click.echo(str(out) if out else published.html_uri)
@@ -238,7 +241,7 @@ def evaluate_command(
     look = None
     if store.catalog.run(planned.run_id).tier == "health":
         look = health(store, run_id=planned.run_id, now=_now())
-    published = publish(store, run_id=planned.run_id, now=_now())
+    published = publish(store, run_id=planned.run_id, now=_now(), width=report_width())
     click.echo(published.terminal)
     if out:
         out.write_bytes(store.blobs.get(published.html_blob))

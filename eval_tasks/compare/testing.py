@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eval_tasks.compare.pairing import BenchmarkArms, Pairs, pair
 from eval_tasks.records import PairedTest
+from eval_tasks.records.verdict import DEFAULT_MARGIN
 from eval_tasks.stats.equivalence import equivalence_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval
@@ -16,9 +17,6 @@ from eval_tasks.stats.power import discordance, mde_from_se, paired_items_needed
 
 SIGN_FLIP_LIMIT = 5_000
 """Pairs up to which a continuous test is checked by sign flips; beyond, the mean is normal enough and it costs time."""
-
-DEFAULT_MARGIN = 0.01
-"""Equivalence margin for fractions when no rule names one: 1 point, the precision a release is held to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from eval_tasks.compare.primary import Primary
-from eval_tasks.compare.testing import DEFAULT_MARGIN, Tested
+from eval_tasks.compare.testing import Tested
 from eval_tasks.records import DecisionRule, PairedTest
-from eval_tasks.records.verdict import Compatibility
+from eval_tasks.records.verdict import DEFAULT_MARGIN, Compatibility
 from eval_tasks.stats.composite import Component, composite
 from eval_tasks.stats.equivalence import tost_p
 from eval_tasks.stats.influence import IntArray

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from eval_tasks.records import Comparison, Measurement, PairedTest
+from eval_tasks.records import Comparison, DecisionRule, Measurement, PairedTest
+from eval_tasks.records.verdict import DEFAULT_MARGIN
 from eval_tasks.report import sentences
 from eval_tasks.report.numbers import amount, change, change_interval, interval, unit_name
 from eval_tasks.report.plots import Mark, PlotRow, Shape, interval_figure
@@ -48,26 +49,30 @@ def score_figures(view: ReportView) -> list[Figure]:
 
 
 def forest_figures(comparison: Comparison) -> list[Figure]:
-    """One forest plot of A - B for each unit; a rule's margin is a band around zero."""
+    """One forest plot of A - B for each unit; the margin of equivalence is a band around zero."""
     drawable = [t for t in sentences.shown_tests(comparison) if _scaled(t.delta, t.unit) is not None]
     figures = []
     for number, unit in enumerate(dict.fromkeys(t.unit for t in drawable), start=1):
         all_rows = [t for t in drawable if t.unit == unit]
         rows = all_rows[:_MOST_ROWS]
         name = f"deltas-{number}"
-        rule = comparison.rule
-        margin = rule.margin if rule is not None and any(t.metric == rule.metric for t in rows) else 0.0
+        margins = [_margin(comparison.rule, t) for t in rows]
         direction = "right of zero: A better" if rows[0].higher_is_better else "left of zero: A better"
         if len({t.higher_is_better for t in rows}) > 1:
             direction = "which side is better differs by row"
         svg = interval_figure(
-            [_delta_row(t) for t in rows],
+            [_delta_row(t, margin) for t, margin in zip(rows, margins, strict=True)],
             name=name,
             axis_label=f"A − B, {unit_name(unit)} ({direction})",
             zero=True,
-            margin=_scaled(margin, unit) or 0.0,
         )
-        band = f" Shaded: the rule's margin of {amount(margin, unit)} {unit_name(unit)}." if margin else ""
+        bands = sorted({margin for margin in margins if margin})
+        bands_in_words = " or ".join(amount(m, unit) for m in bands)
+        band = (
+            f" Shaded: {bands_in_words} {unit_name(unit)}, the margin within which arms are EQUIVALENT."
+            if bands
+            else ""
+        )
         figures.append(
             Figure(
                 name=name,
@@ -80,6 +85,13 @@ def forest_figures(comparison: Comparison) -> list[Figure]:
             )
         )
     return figures
+
+
+def _margin(rule: DecisionRule | None, test: PairedTest) -> float:
+    """The margin within which a difference is EQUIVALENT: the rule's where it names the benchmark; 0 for none."""
+    if rule is not None and rule.margin > 0 and (test.primary or test.benchmark in rule.benchmarks):
+        return rule.margin
+    return DEFAULT_MARGIN if test.unit == "fraction" else 0.0
 
 
 def _scaled(value: float | None, unit: str) -> float | None:
@@ -115,7 +127,7 @@ def _chance(m: Measurement, view: ReportView) -> float | None:
     return benchmark.chance_level if benchmark is not None and m.unit == "fraction" else None
 
 
-def _delta_row(test: PairedTest) -> PlotRow:
+def _delta_row(test: PairedTest, margin: float) -> PlotRow:
     point = _scaled(test.delta, test.unit)
     assert point is not None
     shape: Shape = "hollow" if test.verdict == "INDISTINGUISHABLE" else "filled"
@@ -123,6 +135,7 @@ def _delta_row(test: PairedTest) -> PlotRow:
         label=one_line(f"{test.benchmark} · {test.metric}", _LABEL_LIMIT),
         value=f"{change(test.delta, test.unit)} {change_interval(test.ci95, test.unit)}",
         marks=(Mark(point=point, ends=_ends(test.ci95, test.unit), shape=shape),),
+        margin=_scaled(margin, test.unit) or 0.0,
     )
 
 

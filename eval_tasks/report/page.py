@@ -47,7 +47,7 @@ def report_html(view: ReportView) -> str:
     context: dict[str, Any] = {
         "view": view,
         "title": sentences.title(view),
-        "verdict": sentences.verdict(comparison) if comparison else "",
+        "verdict": sentences.verdict_and_reason(comparison) if comparison else None,
         "evidence": sentences.exploratory(comparison) if comparison else "",
         "chance": sentences.chance(comparison) if comparison else "",
         "not_claimed": sentences.not_claimed(view),
@@ -57,6 +57,7 @@ def report_html(view: ReportView) -> str:
         "baseline_scores": tables.scorecard(view.baseline_measurements, "Scores of the baseline, B", "baseline-scores"),
         "companions": tables.companions(view.measurements),
         "tests": tables.tests(comparison) if comparison else None,
+        "methods": tables.methods(comparison) if comparison else None,
         "clean_tests": tables.clean_tests(comparison) if comparison else None,
         "variances": _pairs("variances", "Sources of variance", comparison.sources_of_variance if comparison else {}),
         "diagnoses": flips.shown_diagnoses(view.diagnoses),

@@ -3,12 +3,13 @@
 The same rows give the same bytes: fixed hash salt, no date, ids prefixed with the figure's name. Marks differ by shape
 and fill, never by colour alone. Colours are CSS variables of the page, so that one figure serves light and dark; text
 stays text, so that it scales, can be copied and costs few bytes. A label stands above its interval, which leaves the
-whole width to the axis on a phone.
+whole width to the axis on a phone; grid, zero and margin are drawn beside intervals only, never through a label.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,9 @@ _ROW_INCHES = 0.5
 _FRAME_INCHES = 0.62
 _CURVE_INCHES = 2.7
 _FONT_POINTS = 10.5
+_TICKS_INCHES = 0.2
+_LANE = (-0.38, 0.12)  # of a row of height 1: where marks lie; the label stands above it
+_ROWS_WITHOUT_SECOND_SCALE = 12  # with more, the scale below is out of sight when the first rows are read
 
 Shape = Literal["filled", "hollow", "cross"]
 _MARKERS: dict[Shape, str] = {"filled": "s", "hollow": "o", "cross": "x"}
@@ -51,12 +55,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotRow:
-    """One line of a figure: label on the left, value in words on the right, marks, and a reference tick or none."""
+    """One line of a figure: label on the left, value in words on the right, marks, and a reference tick or none.
+
+    `margin`: half the width of the band around zero, 0 for none.
+    """
 
     label: str
     value: str
     marks: tuple[Mark, ...]
     reference: float | None = None
+    margin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,20 +105,18 @@ def curve_figure(parts: Sequence[CurvePart], *, name: str, axis_label: str, acro
         return _inline_svg(figure, name)
 
 
-def interval_figure(
-    rows: Sequence[PlotRow], *, name: str, axis_label: str, zero: bool = False, margin: float = 0.0
-) -> str:
-    """The rows from top to bottom as an `<svg>` element; `zero` draws the line of no difference and the margin band."""
+def interval_figure(rows: Sequence[PlotRow], *, name: str, axis_label: str, zero: bool = False) -> str:
+    """The rows from top to bottom as an `<svg>` element; `zero` draws the line of no difference and margin bands."""
     with _style(name):
         from matplotlib.figure import Figure
 
-        height = _ROW_INCHES * len(rows) + _FRAME_INCHES
+        above = _TICKS_INCHES if len(rows) > _ROWS_WITHOUT_SECOND_SCALE else 0.0
+        height = _ROW_INCHES * len(rows) + _FRAME_INCHES + above
         figure = Figure(figsize=(_WIDTH_INCHES, height), facecolor="none")
-        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.58 / height), facecolor="none")
-        reach = max(margin, 0.0)
-        _draw_frame(axes, rows, axis_label, always_in=(-reach, reach) if zero else ())
-        if zero:
-            _draw_zero(axes, reach)
+        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - (0.58 + above) / height), facecolor="none")
+        reach = max((row.margin for row in rows), default=0.0)
+        _draw_frame(axes, rows, axis_label, always_in=(-reach, reach) if zero else (), second_scale=above > 0)
+        _draw_lanes(axes, [row.margin for row in rows], zero=zero)
         for i, row in enumerate(rows):
             _draw_row(axes, -float(i), row)
         return _inline_svg(figure, name)
@@ -135,15 +141,15 @@ def _style(name: str) -> Iterator[None]:
         yield
 
 
-def _draw_frame(axes: Axes, rows: Sequence[PlotRow], axis_label: str, always_in: Sequence[float]) -> None:
+def _draw_frame(
+    axes: Axes, rows: Sequence[PlotRow], axis_label: str, always_in: Sequence[float], *, second_scale: bool
+) -> None:
     low, high = _limits(rows, always_in)
     axes.set_xlim(low, high)
     axes.set_ylim(-len(rows) + 0.5, 0.62)
     axes.set_yticks([])
     axes.locator_params(axis="x", nbins=6)
-    axes.tick_params(axis="x", colors=_INK, length=3, width=0.8)
-    axes.grid(axis="x", color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
+    axes.tick_params(axis="x", colors=_INK, length=3, width=0.8, top=second_scale, labeltop=second_scale)
     axes.set_xlabel(axis_label, color=_INK, fontsize=_FONT_POINTS)
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
@@ -159,16 +165,34 @@ def _limits(rows: Sequence[PlotRow], always_in: Sequence[float]) -> tuple[float,
     return low - room, high + room
 
 
-def _draw_zero(axes: Axes, reach: float) -> None:
-    if reach:
-        axes.axvspan(-reach, reach, facecolor=_BAND, edgecolor=_INK, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0.5)
-    axes.axvline(0.0, color=_INK, linewidth=1.2, zorder=0.9)
+def _draw_lanes(axes: Axes, margins: Sequence[float], *, zero: bool) -> None:
+    """Grid, margins and the line of no difference, interrupted where the labels stand."""
+    low, high = axes.get_xlim()
+    lanes = [(-row + _LANE[0], -row + _LANE[1]) for row in range(len(margins))]
+    for tick in axes.get_xticks():
+        if low <= tick <= high:
+            _draw_upright(axes, float(tick), lanes, color=_FAINT, linewidth=0.7, zorder=0.4)
+    for margin in sorted({m for m in margins if m}):
+        wide = [lane for lane, m in zip(lanes, margins, strict=True) if m == margin]
+        for bottom, top in wide:
+            axes.fill_between([-margin, margin], bottom, top, facecolor=_BAND, linewidth=0, zorder=0.5)
+        for end in (-margin, margin):
+            _draw_upright(axes, end, wide, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0.8)
+    if zero:
+        _draw_upright(axes, 0.0, lanes, color=_INK, linewidth=1.2, zorder=0.9)
+
+
+def _draw_upright(axes: Axes, at: float, lanes: Sequence[tuple[float, float]], **style: Any) -> None:
+    """One path of many strokes: a line of its own for each lane would cost ten times the bytes."""
+    across = [x for _ in lanes for x in (at, at, math.nan)]
+    up = [y for bottom, top in lanes for y in (bottom, top, math.nan)]
+    axes.plot(across, up, **style)
 
 
 def _draw_row(axes: Axes, y: float, row: PlotRow) -> None:
     beside = axes.get_yaxis_transform()
-    axes.text(0.0, y + 0.12, row.label, transform=beside, color=_INK, va="bottom", ha="left", fontsize=_FONT_POINTS)
-    axes.text(1.0, y + 0.12, row.value, transform=beside, color=_INK, va="bottom", ha="right", fontsize=_FONT_POINTS)
+    axes.text(0.0, y + 0.16, row.label, transform=beside, color=_INK, va="bottom", ha="left", fontsize=_FONT_POINTS)
+    axes.text(1.0, y + 0.16, row.value, transform=beside, color=_INK, va="bottom", ha="right", fontsize=_FONT_POINTS)
     if row.reference is not None:
         axes.plot([row.reference] * 2, [y - 0.2, y + 0.12], color=_INK, linewidth=1.2, linestyle=(0, (1.5, 1.5)))
     for mark in row.marks:

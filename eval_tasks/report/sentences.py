@@ -60,6 +60,12 @@ def checkpoint_name(run: Run) -> str:
 
 def verdict(comparison: Comparison) -> str:
     """The verdict in one sentence, with its reason."""
+    said, reason = verdict_and_reason(comparison)
+    return f"{said} — {reason}." if reason else f"{said}."
+
+
+def verdict_and_reason(comparison: Comparison) -> tuple[str, str]:
+    """The two halves of that sentence, for a page that sets the first in bold."""
     a, b = f"A ({comparison.label_a})", f"B ({comparison.label_b})"
     said = {
         "A better": f"A better: {a} is better than {b}",
@@ -67,8 +73,7 @@ def verdict(comparison: Comparison) -> str:
         "INDISTINGUISHABLE": f"INDISTINGUISHABLE: {a} and {b}" + _why_not(comparison.inconclusive),
         None: f"No overall verdict on {a} and {b}",
     }[comparison.verdict]
-    reason = f" — {comparison.reason.rstrip('.')}" if comparison.reason else ""
-    return f"{said}{reason}."
+    return said, comparison.reason.rstrip(".")
 
 
 def _why_not(inconclusive: str) -> str:

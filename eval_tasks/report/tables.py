@@ -120,18 +120,15 @@ def tests(comparison: Comparison) -> Table:
     return Table(
         name="tests",
         caption="Paired comparison by benchmark, p adjusted by Benjamini-Hochberg (q)",
-        columns=_columns("Benchmark", *headings, "Verdict", "Test", numbers=",".join(headings)),
+        columns=_columns("Benchmark", *headings, "Verdict", numbers=",".join(headings)),
         rows=tuple(_test_row(test) for test in shown),
         marked=frozenset(i for i, test in enumerate(shown) if test.not_tested),
     )
 
 
 def _test_row(test: PairedTest) -> tuple[str, ...]:
-    unit = "" if test.unit in ("fraction", test.metric.replace("_", " ")) else f" ({unit_name(test.unit)})"
-    method = test.method if test.p_exact is None else f"{test.method}, exact p {probability(test.p_exact)}"
-    scored = f"both arms scored by {test.grader}" if test.grader else ""
     return (
-        f"{test.benchmark} · {test.metric}{unit}",
+        _test_name(test),
         amount(test.score_a, test.unit),
         amount(test.score_b, test.unit),
         change(test.delta, test.unit),
@@ -144,7 +141,31 @@ def _test_row(test: PairedTest) -> tuple[str, ...]:
         else f"{count(test.n_pairs)} of {count(test.n_attempted)}",
         amount(test.mde, test.unit),
         sentences.call(test),
-        "; ".join(part for part in (method, test.compatibility, _fcr(test), scored, *test.notes) if part),
+    )
+
+
+def _test_name(test: PairedTest) -> str:
+    unit = "" if test.unit in ("fraction", test.metric.replace("_", " ")) else f" ({unit_name(test.unit)})"
+    return f"{test.benchmark} · {test.metric}{unit}"
+
+
+def methods(comparison: Comparison) -> Table:
+    """How each benchmark was tested, and what has to be known of it."""
+    return Table(
+        name="methods",
+        caption="How each was tested",
+        columns=_columns("Benchmark", "Test and interval", "Arms", "To be known"),
+        rows=tuple(_method_row(test) for test in sentences.shown_tests(comparison)),
+    )
+
+
+def _method_row(test: PairedTest) -> tuple[str, ...]:
+    method = test.method if test.p_exact is None else f"{test.method}, exact p {probability(test.p_exact)}"
+    return (
+        _test_name(test),
+        "; ".join(part for part in (method, _fcr(test)) if part),
+        f"{test.compatibility}, scored by {test.grader}" if test.grader else test.compatibility,
+        "; ".join(test.notes) or ABSENT,
     )
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -82,6 +83,11 @@ def _cell(*lines: str) -> Text:
     return Text("\n".join(indent + one_line(line, 200) for indent, line in indented))
 
 
+def _indented(text: str, columns: int) -> Padding:
+    """A sentence whose every line, wrapped ones too, stands that far in."""
+    return Padding(Text(one_line(text, 400)), (0, 0, 0, columns))
+
+
 def _name(name: str, metric: str) -> Text:
     return _cell(one_line(name, _NAME_LIMIT), f"  {one_line(metric, _NAME_LIMIT)}")
 
@@ -108,14 +114,10 @@ def _guard(guard: GuardReport) -> list[RenderableType]:
         return [Text(f"Guard: passed, {len(guard.checks)} checks")]
     lines: list[RenderableType] = [Text(f"Guard: {_excursions(guard)}, quarantined", style="bold")]
     for excursion in guard.excursions:
-        lines.append(
-            _cell(
-                f"  {excursion.benchmark} {excursion.metric} {excursion.check}: "
-                f"observed {excursion.observed}, expected {excursion.expected}"
-            )
-        )
+        found = f"observed {excursion.observed}, expected {excursion.expected}"
+        lines.append(_indented(f"{excursion.benchmark} {excursion.metric} {excursion.check}: {found}", 2))
         lines += [
-            _cell(f"    {s.item_id}: output {one_line(s.output, 60)!r}, gold {one_line(s.gold, 30)!r}")
+            _indented(f"{s.item_id}: output {one_line(s.output, 60)!r}, gold {one_line(s.gold, 30)!r}", 4)
             for s in excursion.samples
         ]
     return lines
@@ -127,16 +129,16 @@ def _excursions(guard: GuardReport) -> str:
 
 def _health(look: HealthLook) -> list[RenderableType]:
     lines: list[RenderableType] = [Text(clean(health_verdict(look)), style="bold")]
-    lines += [Text(clean(f"  {finding_sentence(finding)}")) for finding in look.findings]
-    lines += [Text(clean(f"  {note}")) for note in look.notes]
+    lines += [_indented(finding_sentence(finding), 2) for finding in look.findings]
+    lines += [_indented(note, 2) for note in look.notes]
     return [*lines, Text(clean(false_alarms(look)), style="dim")]
 
 
 def _selection(selection: Selection) -> list[RenderableType]:
     lines: list[RenderableType] = [Text(f"Selection among {len(selection.runs)} checkpoints", style="bold")]
     for found in selection.benchmarks:
-        lines += [Text(clean(f"  {sentence}")) for sentence in selections.sentences(found)]
-    return [*lines, *(Text(clean(f"  {note}")) for note in selection.notes)]
+        lines += [_indented(sentence, 2) for sentence in selections.sentences(found)]
+    return [*lines, *(_indented(note, 2) for note in selection.notes)]
 
 
 def _comparison(comparison: Comparison) -> list[RenderableType]:

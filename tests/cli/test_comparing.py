@@ -113,3 +113,12 @@ def test_what_cannot_be_paired_is_refused_as_not_comparable(run: Run, tmp_path: 
 
 def test_an_unknown_run_is_bad_input(run: Run) -> None:
     assert "no run 'nothing'" in run("compare", "nothing", "nothing", code=2)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_report_is_as_wide_as_the_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, good: Path, bad: Path, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    widest = max(map(len, run("compare", "--scores", good, bad).splitlines()))
+    assert columns - 25 < widest <= columns

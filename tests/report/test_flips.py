@@ -46,3 +46,10 @@ def test_the_page_escapes_outputs_and_stays_small(view: ReportView) -> None:
 def test_what_was_not_diagnosed_says_why() -> None:
     (shown,) = shown_diagnoses([Diagnosis(run_a="a", run_b="b", benchmark="x", metric="bpb", not_diagnosed="a loss")])
     assert shown.sentences == ("Not diagnosed: a loss.",) and shown.items == () and shown.tables == ()
+
+
+def test_an_item_without_texts_is_a_line_not_an_empty_box(view: ReportView) -> None:
+    bare = FlippedItem(item_id="q7", lost=True)
+    html = report_html(dataclasses.replace(view, diagnoses=(dataclasses.replace(FOUND, items=(bare,)),)))
+    assert "<p>q7 (lost: B right, A wrong)</p>" in html
+    assert "<summary>q7" not in html

@@ -98,12 +98,19 @@ def test_tables_have_captions_and_headings_and_figures_have_words(view: ReportVi
     assert links <= set(ids)
 
 
-def test_the_margin_of_the_rule_is_a_band(view: ReportView) -> None:
-    html = report_html(view)
-    assert "Shaded: the rule&#39;s margin of 2.0 points." in html
+def test_the_margin_within_which_arms_are_equivalent_is_a_band(view: ReportView) -> None:
+    assert "Shaded: 1.0 or 2.0 points, the margin" in report_html(view)
     assert view.comparison is not None
     without = dataclasses.replace(view, comparison=dataclasses.replace(view.comparison, rule=None))
-    assert "Shaded" not in report_html(without)
+    assert "Shaded: 1.0 points, the margin" in report_html(without)
+
+
+def test_the_verdict_stands_in_bold_and_its_reason_beside_it(view: ReportView) -> None:
+    html = report_html(view)
+    assert "<strong>A better: A (demo step 900) is better than B (demo step 50)</strong> — demo-choice acc is" in html
+    assert view.comparison is not None
+    silent = dataclasses.replace(view.comparison, reason="")
+    assert "(demo step 50)</strong>.</p>" in report_html(dataclasses.replace(view, comparison=silent))
 
 
 def test_hostile_strings_are_shown_and_do_nothing(view: ReportView) -> None:

@@ -14,6 +14,7 @@ ROWS = (
             Mark(point=80.5, ends=(77.0, 84.0), shape="hollow", offset=0.22),
         ),
         reference=25.0,
+        margin=2.0,
     ),
     PlotRow(label="ifeval · strict", value="0.2", marks=(Mark(point=0.2, ends=None, shape="cross"),)),
 )
@@ -31,7 +32,7 @@ def test_two_figures_on_a_page_share_no_id() -> None:
 
 
 def test_references_inside_a_figure_lead_somewhere() -> None:
-    svg = interval_figure(ROWS, name="f", axis_label="points", zero=True, margin=2.0)
+    svg = interval_figure(ROWS, name="f", axis_label="points", zero=True)
     ids = set(re.findall(r'id="([^"]+)"', svg))
     references = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     assert references
@@ -39,7 +40,7 @@ def test_references_inside_a_figure_lead_somewhere() -> None:
 
 
 def test_colours_come_from_the_page() -> None:
-    svg = interval_figure(ROWS, name="f", axis_label="points", zero=True, margin=2.0)
+    svg = interval_figure(ROWS, name="f", axis_label="points", zero=True)
     assert "currentColor" in svg
     assert "var(--mark)" in svg
     assert "var(--band)" in svg
@@ -66,3 +67,23 @@ def test_one_value_and_no_rows_have_a_scale_of_their_own() -> None:
     lone = PlotRow(label="x", value="0", marks=(Mark(point=0.0, ends=(0.0, 0.0), shape="filled"),))
     assert interval_figure([lone], name="f", axis_label="points", zero=True).startswith("<svg")
     assert interval_figure([], name="f", axis_label="points").startswith("<svg")
+
+
+def test_nothing_upright_crosses_a_label() -> None:
+    """Grid, zero and band end below the line where a row's label stands: each stroke is shorter than half a row."""
+    svg = interval_figure(ROWS, name="f", axis_label="points", zero=True)
+    strokes = [
+        re.findall(r"M [\d.]+ ([\d.]+) *\n? *L [\d.]+ ([\d.]+)", d) for d in re.findall(r'<path d="([^"]*)"', svg)
+    ]
+    upright = [abs(float(low) - float(high)) for found in strokes for low, high in found if low != high]
+    assert upright
+    assert max(upright) < 0.6 * 36
+
+
+def test_many_rows_have_a_second_scale_above_them() -> None:
+    def ticks(n: int) -> int:
+        root = ET.fromstring(interval_figure([ROWS[0]] * n, name="f", axis_label="points"))
+        texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+        return sum(text == "40" for text in texts)
+
+    assert (ticks(4), ticks(30)) == (1, 2)

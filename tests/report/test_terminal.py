@@ -49,3 +49,10 @@ def test_names_are_kept_whole_at_80_columns(view: ReportView) -> None:
 def test_a_run_without_scores_still_renders(view: ReportView) -> None:
     text = terminal_text(ReportView(run=view.run))
     assert text.startswith("selection evaluation of demo step 900\n")
+
+
+def test_wrapped_lines_stay_as_far_in_as_their_first(view: ReportView) -> None:
+    lines = terminal_text(view, 80).splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("    ifeval-0: output"))
+    assert lines[start + 1].startswith("    ")
+    assert lines[start + 2].startswith("    ifeval-1")
