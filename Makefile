@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-compare bench-latency bench-engine bench-engine-gpu clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-compare bench-guard bench-latency bench-engine bench-engine-gpu clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -91,6 +91,9 @@ $(LM_EVAL_INSTALLED): tests/parity/requirements-lm-eval.txt
 
 bench-compare: install  ## CPU and memory of comparing two runs of 500,000 items, beside pandas: some minutes
 	$(PY) -m tests.benchmarks.compare $(ARGS)
+
+bench-guard: install  ## Seconds and memory of the data contract of 500,000 rows
+	$(PY) -m tests.benchmarks.guard $(ARGS)
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency

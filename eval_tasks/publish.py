@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from eval_tasks.digests import canonical_json
 from eval_tasks.errors import DataError
 from eval_tasks.loss_curves import loss_curve
-from eval_tasks.records import BenchmarkVersion, Comparison, LossCurve, Run, from_json
+from eval_tasks.records import (
+    BenchmarkVersion,
+    Comparison,
+    ContractReport,
+    GuardReport,
+    LossCurve,
+    Run,
+    from_json,
+)
 from eval_tasks.records.diagnosis import Diagnosis
 from eval_tasks.report import ReportView, report_html, report_json, terminal_text
 from eval_tasks.store import Store
@@ -61,12 +69,13 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
     comparison: Comparison | None = catalog.comparison(comparison_id) if comparison_id else None
     baseline = catalog.run(comparison.run_b) if comparison else None
     benchmarks = tuple(catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids)
-    health = catalog.health(run_id)
+    health, guarded = catalog.health(run_id), catalog.guard(run_id)
     return ReportView(
         run=run,
         measurements=tuple(catalog.measurements(run_id)),
         benchmarks=benchmarks,
-        guard=catalog.guard(run_id),
+        guard=guarded,
+        contract=_contract(store, guarded),
         environment=catalog.environment(run.env_fingerprint) if run.env_fingerprint else None,
         shard_seconds={row.shard: row.seconds for row in catalog.shards(run_id)},
         comparison=comparison,
@@ -78,6 +87,13 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         selection=catalog.selection(run_id),
         curves=_curves(store, run, benchmarks) if health is not None else (),
     )
+
+
+def _contract(store: Store, guarded: GuardReport | None) -> ContractReport | None:
+    """The data contract as guard kept it; None for a report of an earlier release."""
+    if guarded is None or not guarded.contract_blob:
+        return None
+    return from_json(ContractReport, store.blobs.get_json(guarded.contract_blob))
 
 
 def _diagnoses(store: Store, comparison: Comparison) -> tuple[Diagnosis, ...]:

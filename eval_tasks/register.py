@@ -122,7 +122,7 @@ def _checked_scorer(spec: BenchmarkSpec) -> ScorerRef:
         reasoning=reasoning.record() if reasoning else None,
     )
     validate_scorer(scorer, spec.kind)
-    for metric in (spec.primary_metric, *spec.plausible_range):
+    for metric in (spec.primary_metric, *spec.plausible_range, *spec.plausible_change):
         check_metric(scorer.name, spec.sampling.record() if spec.sampling else None, metric)
     return scorer
 
@@ -152,6 +152,7 @@ def _benchmark(spec: BenchmarkSpec, scorer: ScorerRef, dataset: Dataset, now: st
         cluster_key=spec.item.cluster,
         chance_level=spec.chance_level,
         plausible_range={metric: (low, high) for metric, (low, high) in spec.plausible_range.items()},
+        plausible_change=dict(spec.plausible_change),
         max_tokens=spec.max_tokens,
         on_long_prompt=spec.on_long_prompt,
         hardware_class=spec.hardware_class,

@@ -65,3 +65,16 @@ def answered(store: Store, checkpoint: Path, tmp_path: Path) -> Callable[..., st
         return plan.run_id
 
     return build
+
+
+def right(share: float) -> Answer:
+    """Answers that choose the gold choice in about `share` of the choice items, and no letter always."""
+
+    def answer(name: str, n: int) -> dict[str, Any]:
+        if name != "colours":
+            return {}
+        chosen = n % 4 if (n * 37) % 100 < 100 * share else (n + 1 + n // 4 % 3) % 4
+        logprobs = tuple(-1.0 if k == chosen else -2.0 - k / 10 for k in range(4))
+        return {"logprobs": logprobs, "token_logprobs": tuple((value,) for value in logprobs)}
+
+    return answer

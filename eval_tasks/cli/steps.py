@@ -22,7 +22,7 @@ from eval_tasks.cli.output import (
     report_width,
     score_text,
 )
-from eval_tasks.errors import BlockedError
+from eval_tasks.errors import BlockedError, UserError
 from eval_tasks.gate import gate
 from eval_tasks.grade import grade
 from eval_tasks.guard import guard
@@ -163,16 +163,36 @@ def join_contamination_command(run: str) -> None:
 
 @click.command("guard")
 @click.argument("run")
+@click.option("--stored", is_flag=True, help="Show what guard found, and check nothing anew.")
 @json_option
-def guard_command(run: str, as_json: bool) -> int:
+def guard_command(run: str, stored: bool, as_json: bool) -> int:
     """Check a run's rows and numbers; exits with 1 when something is quarantined."""
     store = opened()
-    report = guard(store, run_id=store.catalog.run(run).run_id, now=_now())
+    run_id = store.catalog.run(run).run_id
+    report = store.catalog.guard(run_id) if stored else guard(store, run_id=run_id, now=_now())
+    if report is None:
+        raise UserError(f"guard has not looked at run {run_id}: leave --stored out")
+    contract = store.blobs.get_json(report.contract_blob) if report.contract_blob else None
     if as_json:
-        print_json(to_json(report))
-    else:
-        for check, outcome in report.checks.items():
-            click.echo(f"{check}: {outcome}")
+        print_json({**to_json(report), "contract": contract})
+        return 0 if report.passed else 1
+    for check, outcome in report.checks.items():
+        click.echo(f"{check}: {outcome}")
+    if contract is not None:
+        print_table(
+            f"data contract, by {contract['by']}",
+            ("", "rows", "check", "observed", "expected"),
+            [
+                (
+                    "" if r["passed"] else "BROKEN",
+                    f"{r['benchmark']} {r['part']}",
+                    r["check"],
+                    r["observed"],
+                    r["expected"],
+                )
+                for r in contract["results"]
+            ],
+        )
     return 0 if report.passed else 1
 
 

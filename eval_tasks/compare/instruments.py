@@ -50,8 +50,8 @@ class InstrumentDifference:
 
 
 _SETTINGS = (
-    "kind", "max_tokens", "sampling", "primary_metric", "chance_level", "plausible_range", "on_long_prompt",
-    "decision_grade", "stratum_key", "cluster_key", "category_key", "licence", "hardware_class",
+    "kind", "max_tokens", "sampling", "primary_metric", "chance_level", "plausible_range", "plausible_change",
+    "on_long_prompt", "decision_grade", "stratum_key", "cluster_key", "category_key", "licence", "hardware_class",
 )  # fmt: skip
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval_tasks.guard.contract import Breach
 from eval_tasks.records import BenchmarkVersion, Measurement
+from eval_tasks.scoring.marking import seen_of
 
 MAX_INVALID_SHARE = 0.0
 MAX_EMPTY_SHARE = 0.5
@@ -39,48 +42,75 @@ def check_measurement(measurement: Measurement, benchmark: BenchmarkVersion) -> 
     return breaches
 
 
-def check_shape(responses: pa.Table, scores: pa.Table, benchmark: BenchmarkVersion) -> list[Breach]:
+def check_shape(parts: Iterable[pa.Table], extracted: pa.ChunkedArray, benchmark: BenchmarkVersion) -> list[Breach]:
     """One predicted letter for every item, all ties, too many empty or truncated outputs.
 
-    `responses` has columns status, output, logprobs, output_truncated and, where the benchmark is sampled, samples:
-    each of them is an output then. `scores` are those of the primary metric, with `extracted`.
+    `parts` are pieces of the responses, with the columns `shape_columns` names; an item that is sampled has as many
+    outputs as samples. `extracted`: what the scorer took for answers.
     """
-    ok = responses.filter(pc.equal(responses["status"], "ok"))
-    if ok.num_rows < MIN_ITEMS_FOR_SHAPE:
+    if benchmark.kind == "choice":
+        return _choices(parts, extracted)
+    if benchmark.kind == "generation":
+        return _outputs(parts, benchmark)
+    return []
+
+
+def shape_columns(benchmark: BenchmarkVersion) -> list[str]:
+    """The columns of the responses that `check_shape` reads; none for a kind that has no shape."""
+    if benchmark.kind == "choice":
+        return ["status", "logprobs"]
+    if benchmark.kind != "generation":
+        return []
+    return ["status", "samples"] if benchmark.sampling is not None else ["status", "output", "output_truncated"]
+
+
+def _choices(parts: Iterable[pa.Table], extracted: pa.ChunkedArray) -> list[Breach]:
+    n_ok, tied = 0, None
+    for part in parts:
+        ok = part.filter(pc.equal(part["status"], "ok"))
+        n_ok += ok.num_rows
+        tied = tied if tied is False else _all_tied(ok["logprobs"], tied)
+    if n_ok < MIN_ITEMS_FOR_SHAPE:
         return []
     breaches = []
-    if benchmark.kind == "choice":
-        answers = pc.unique(scores["extracted"].drop_null())
-        if len(answers) == 1:
-            breaches.append(
-                Breach(
-                    check="constant_prediction",
-                    observed=f"always {answers[0].as_py()!r}",
-                    expected="more than one answer",
-                )
-            )
-        if _all_ties(ok["logprobs"]):
-            breaches.append(Breach(check="all_ties", observed="all choices tie in every item", expected="some differ"))
-    if benchmark.kind == "generation":
-        outputs, truncated = _outputs(ok, sampled=benchmark.sampling is not None)
-        empty = pc.sum(pc.equal(pc.utf8_trim_whitespace(outputs), "")).as_py() / len(outputs)
-        if empty > MAX_EMPTY_SHARE:
-            breaches.append(
-                Breach(check="empty_share", observed=f"{empty:.0%} empty", expected=f"at most {MAX_EMPTY_SHARE:.0%}")
-            )
-        cut = pc.sum(truncated).as_py() / len(outputs)
-        if cut > MAX_TRUNCATED_SHARE:
-            breaches.append(
-                Breach(
-                    check="truncated_share",
-                    observed=f"{cut:.0%} cut at the token limit",
-                    expected=f"at most {MAX_TRUNCATED_SHARE:.0%}",
-                )
-            )
+    answers = pc.unique(extracted.drop_null())
+    if len(answers) == 1:
+        observed = f"always {answers[0].as_py()!r}"
+        breaches.append(Breach(check="constant_prediction", observed=observed, expected="more than one answer"))
+    if tied:
+        breaches.append(Breach(check="all_ties", observed="all choices tie in every item", expected="some differ"))
     return breaches
 
 
-def _outputs(ok: pa.Table, *, sampled: bool) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+def _outputs(parts: Iterable[pa.Table], benchmark: BenchmarkVersion) -> list[Breach]:
+    """Empty is what is empty to the scorer: after stop strings and reasoning blocks were taken out."""
+    n_ok = n_outputs = n_empty = n_reasoning = n_cut = 0
+    for part in parts:
+        ok = part.filter(pc.equal(part["status"], "ok"))
+        n_ok += ok.num_rows
+        outputs, truncated = _texts(ok, sampled=benchmark.sampling is not None)
+        n_outputs += len(outputs)
+        n_cut += pc.sum(truncated).as_py() or 0
+        for output in outputs.to_pylist():
+            if not seen_of(benchmark, output).text.strip():
+                n_empty += 1
+                n_reasoning += bool(output.strip()) and benchmark.scorer.reasoning is not None
+    if n_ok < MIN_ITEMS_FOR_SHAPE:
+        return []
+    breaches = []
+    if n_empty > MAX_EMPTY_SHARE * n_outputs:
+        within = f", {n_reasoning / n_outputs:.0%} with reasoning and no answer" if n_reasoning else ""
+        observed = f"{n_empty / n_outputs:.0%} empty{within}"
+        breaches.append(Breach(check="empty_share", observed=observed, expected=f"at most {MAX_EMPTY_SHARE:.0%}"))
+    if n_cut > MAX_TRUNCATED_SHARE * n_outputs:
+        observed = f"{n_cut / n_outputs:.0%} cut at the token limit"
+        breaches.append(
+            Breach(check="truncated_share", observed=observed, expected=f"at most {MAX_TRUNCATED_SHARE:.0%}")
+        )
+    return breaches
+
+
+def _texts(ok: pa.Table, *, sampled: bool) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Every output of the items, and whether it was cut at the token limit."""
     if not sampled:
         return ok["output"], ok["output_truncated"]
@@ -88,7 +118,7 @@ def _outputs(ok: pa.Table, *, sampled: bool) -> tuple[pa.ChunkedArray, pa.Chunke
     return pc.struct_field(samples, "output"), pc.equal(pc.struct_field(samples, "finish_reason"), "length")
 
 
-def _all_ties(logprobs: pa.ChunkedArray) -> bool:
-    """Whether the choices of every item have one and the same logprob; items with one choice cannot tell."""
+def _all_tied(logprobs: pa.ChunkedArray, before: bool | None) -> bool | None:
+    """Whether the choices of every item so far have one and the same logprob; None: no item could tell."""
     rows = [row for row in logprobs.to_pylist() if len(row) > 1]
-    return bool(rows) and all(len(set(row)) == 1 for row in rows)
+    return all(len(set(row)) == 1 for row in rows) if rows else before

@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from eval_tasks.loss_curves import one_per_step
-from eval_tasks.records import BenchmarkVersion, Run
+from eval_tasks.records import NO_TRAINING_RUN, BenchmarkVersion, Run
 from eval_tasks.stats.looks import lags
 
 if TYPE_CHECKING:
     from eval_tasks.store import SeriesPoint, Store
-
-
-NO_TRAINING_RUN = "adhoc"
-"""The name that stands for none: checkpoints that were evaluated under it have nothing to do with each other."""
 
 
 def earlier_looks(store: Store, run: Run, benchmark: BenchmarkVersion) -> list[SeriesPoint]:

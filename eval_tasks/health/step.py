@@ -17,9 +17,9 @@ from eval_tasks.health import detections
 from eval_tasks.health.alerts import raise_alerts
 from eval_tasks.health.arms import LookScores, domains_of, pair, read_look
 from eval_tasks.health.detections import Earlier, blank
-from eval_tasks.health.series import NO_TRAINING_RUN, earlier_looks, held_against
+from eval_tasks.health.series import earlier_looks, held_against
 from eval_tasks.measured_noise import noise_of, noise_record
-from eval_tasks.records import BenchmarkVersion, HealthFinding, HealthLook, Measurement, Run
+from eval_tasks.records import NO_TRAINING_RUN, BenchmarkVersion, HealthFinding, HealthLook, Measurement, Run
 from eval_tasks.scoring import metric_of
 from eval_tasks.stats.checkpoint_noise import CheckpointNoise
 from eval_tasks.stats.health import LEAD_LOST, LOSS_RISE, MODAL_SHARE

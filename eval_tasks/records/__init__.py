@@ -32,13 +32,24 @@ from eval_tasks.records.item import Item, Request, Response, Sample, Score
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
 from eval_tasks.records.rerun import RerunComparison, RerunDifference
-from eval_tasks.records.run import Alert, Excursion, GuardReport, Run, RunRequest, SampleOutput
+from eval_tasks.records.run import (
+    NO_TRAINING_RUN,
+    Alert,
+    ContractReport,
+    ContractResult,
+    Excursion,
+    GuardReport,
+    Run,
+    RunRequest,
+    SampleOutput,
+)
 from eval_tasks.records.seed_study import Scale, SeedStudy, StudiedBenchmark
 from eval_tasks.records.selection import BenchmarkSelection, Candidate, Confirmation, Selection
 from eval_tasks.records.sensitivity import Sensitivity, SensitivityShift
 from eval_tasks.records.variance import RecipeAnswer, RecipeTest, VarianceTerm
 
 __all__ = [
+    "NO_TRAINING_RUN",
     "Alert",
     "Baseline",
     "BenchmarkSelection",
@@ -52,6 +63,8 @@ __all__ = [
     "Comparison",
     "ComputedTwice",
     "Confirmation",
+    "ContractReport",
+    "ContractResult",
     "CurvePoint",
     "DataSource",
     "DecisionRule",

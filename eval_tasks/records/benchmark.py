@@ -124,6 +124,7 @@ class ScorerRef:
 class BenchmarkVersion:
     """A registered benchmark. `plausible_range` maps a metric to its (low, high), inclusive.
 
+    `plausible_change` maps a metric to how far it may lie from the median of the training run's last looks.
     `category_key`: the column whose categories items carry as ``metadata["category"]``, beside their stratum.
     """
 
@@ -154,6 +155,7 @@ class BenchmarkVersion:
     description: str = ""
     sampling: Sampling | None = None
     category_key: str | None = None
+    plausible_change: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def benchmark_id(self) -> str:

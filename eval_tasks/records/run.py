@@ -13,6 +13,9 @@ from eval_tasks.records.codec import to_json
 from eval_tasks.records.engine import Engine, EngineConfig, EngineTuning, ImportedRows
 from eval_tasks.records.grader import Judging
 
+NO_TRAINING_RUN = "adhoc"
+"""The name that stands for none: checkpoints that were evaluated under it have nothing to do with each other."""
+
 RunStatus = Literal["planned", "running", "closed", "incomplete", "gone", "failed"]
 
 
@@ -115,13 +118,38 @@ class Excursion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContractResult:
+    """One clause of the data contract on one part of a run's rows: `part` of `benchmark` ('' for the whole run)."""
+
+    benchmark: str
+    part: str
+    check: str
+    expectation: str
+    passed: bool
+    observed: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractReport:
+    """The data contract of a run's rows, clause by clause in the order of checking. `by`: what validated it."""
+
+    by: str
+    results: tuple[ContractResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardReport:
-    """What guard checked in a run and what it found. `checks` maps a check's name to its outcome in words."""
+    """What guard checked in a run and what it found. `checks` maps a check's name to its outcome in words.
+
+    `contract_blob`: digest of the ContractReport; '' where there is none (a report of an earlier release).
+    """
 
     run_id: str
     passed: bool
     checks: Mapping[str, str]
     excursions: tuple[Excursion, ...] = ()
+    contract_blob: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -203,6 +203,7 @@ class BenchmarkSpec(Section):
     decision_grade: bool = False
     chance_level: float | None = Field(default=None, ge=0, le=1)
     plausible_range: dict[str, Range] = Field(default_factory=dict)
+    plausible_change: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     max_tokens: int = Field(default=256, ge=1)
     on_long_prompt: Literal["truncate", "refuse"] = "truncate"
     hardware_class: str = ""

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from eval_tasks.records import (
     BenchmarkVersion,
     Comparison,
+    ContractReport,
     Environment,
     GuardReport,
     HealthLook,
@@ -75,6 +76,7 @@ class ReportDocument:
     benchmarks: tuple[BenchmarkVersion, ...]
     benchmark_ids: tuple[str, ...]
     guard: GuardReport | None
+    contract: ContractReport | None
     comparison: Comparison | None
     baseline: Run | None
     baseline_measurements: tuple[Measurement, ...]
@@ -117,6 +119,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         benchmarks=view.benchmarks,
         benchmark_ids=tuple(b.benchmark_id for b in view.benchmarks),
         guard=view.guard,
+        contract=view.contract,
         comparison=comparison,
         baseline=view.baseline,
         baseline_measurements=view.baseline_measurements,

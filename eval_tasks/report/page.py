@@ -69,6 +69,7 @@ def report_html(view: ReportView) -> str:
         "curve_figures": health.curve_figures(view.curves),
         "resolution": tables.resolution(view),
         "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),
+        "contract": tables.contract(view.contract) if view.contract else None,
         "excursions": _excursions(guard) if guard else (),
         "n_excursions_left_out": max(0, len(guard.excursions) - _MOST_EXCURSIONS) if guard else 0,
         "how": tables.how_run(view),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest
+from eval_tasks.records import Comparison, ContractReport, ImportedRows, Measurement, PairedTest
 from eval_tasks.report import sentences
 from eval_tasks.report.numbers import (
     ABSENT,
@@ -222,6 +222,20 @@ def pairs(name: str, caption: str, values: Mapping[str, str], heading: str, styl
         caption=caption,
         columns=(Column(heading=heading), Column(heading="Value", style=style)),
         rows=tuple((key, value) for key, value in values.items()),
+    )
+
+
+def contract(report: ContractReport) -> Table:
+    """The data contract, clause by clause; broken ones are marked."""
+    return Table(
+        name="contract",
+        caption=f"Data contract, in the order of checking, by {report.by}",
+        columns=_columns("Rows", "Check", "Observed", "Expected", "Expectation", codes="Expectation"),
+        rows=tuple(
+            (f"{r.benchmark or 'run'}: {r.part}", r.check, r.observed, r.expected, r.expectation)
+            for r in report.results
+        ),
+        marked=frozenset(n for n, r in enumerate(report.results) if not r.passed),
     )
 
 

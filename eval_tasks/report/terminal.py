@@ -38,6 +38,11 @@ def render_terminal(view: ReportView) -> RenderableType:
         parts += [Text(), _scorecard(view.measurements)]
     if view.guard is not None:
         parts += [Text(), *_guard(view.guard)]
+    if view.contract is not None:
+        n_held = sum(result.passed for result in view.contract.results)
+        parts.append(
+            Text(f"Data contract: {n_held} of {len(view.contract.results)} expectations met, by {view.contract.by}")
+        )
     if view.health is not None:
         parts += [Text(), *_health(view.health)]
     if view.selection is not None:

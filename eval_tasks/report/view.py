@@ -9,6 +9,7 @@ from eval_tasks.errors import UserError
 from eval_tasks.records import (
     BenchmarkVersion,
     Comparison,
+    ContractReport,
     Environment,
     GuardReport,
     HealthLook,
@@ -29,6 +30,7 @@ class ReportView:
     seconds its pod computed. `notes` are sentences for the reader (what a step left out, say).
     `diagnoses`: where the two runs disagree, by benchmark. `health`: the look at the run's training run, `curves` its
     held-out losses up to this step. `selection`: the choice among checkpoints that the run took part in.
+    `contract`: the data contract that guard validated, clause by clause.
     """
 
     run: Run | None = None
@@ -45,6 +47,7 @@ class ReportView:
     health: HealthLook | None = None
     curves: tuple[LossCurve, ...] = ()
     selection: Selection | None = None
+    contract: ContractReport | None = None
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None:

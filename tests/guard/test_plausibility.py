@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eval_tasks.guard.plausibility import MIN_ITEMS_FOR_SHAPE, check_measurement, check_shape
-from eval_tasks.records import Measurement, Sampling
+from eval_tasks.guard.contract import Breach
+from eval_tasks.guard.plausibility import MIN_ITEMS_FOR_SHAPE, check_measurement, check_shape, shape_columns
+from eval_tasks.records import Measurement, ReasoningBlock, Sampling, ScorerRef
 from eval_tasks.store.response_rows import table_of
 from tests.store.samples import benchmark, response, sample
 
@@ -73,8 +74,12 @@ def shape(
         }
     )
     extracted = ["A" if k < same else "B" for k in range(n)]
-    scores = pa.table({"extracted": pa.array(extracted, pa.string())})
-    return [breach.check for breach in check_shape(responses, scores, benchmark(kind=kind))]
+    pieces = [responses.slice(0, 7), responses.slice(7)]
+    return [breach.check for breach in check_shape(pieces, answers(*extracted), benchmark(kind=kind))]
+
+
+def answers(*extracted: str) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(extracted, pa.string())])
 
 
 def test_one_letter_for_every_item_is_an_excursion_and_one_other_letter_is_not() -> None:
@@ -103,7 +108,7 @@ def test_every_sample_of_a_sampled_item_is_an_output(name: str, check: str) -> N
         rows = [response(f"{k}", samples=(bad if k < n else sample(), bad)) for k in range(N)]
         responses = table_of(rows, [""] * N, shard=0, batch=0)
         drawn = benchmark(kind="generation", sampling=Sampling(temperature=1.0, samples=2, reason="test"))
-        return [breach.check for breach in check_shape(responses, pa.table({}), drawn)]
+        return [breach.check for breach in check_shape([responses], answers(), drawn)]
 
     assert broken_by(0) == []
     assert broken_by(1) == [check]
@@ -124,5 +129,28 @@ def test_only_rows_that_were_answered_count() -> None:
 
 def test_items_without_a_choice_to_make_are_not_ties() -> None:
     responses = pa.table({"status": ["ok"] * N, "logprobs": pa.array([[-1.0]] * N)})
-    scores = pa.table({"extracted": pa.array(["A", "B"] * (N // 2))})
-    assert check_shape(responses, scores, benchmark()) == []
+    assert check_shape([responses], answers(*["A", "B"] * (N // 2)), benchmark()) == []
+
+
+def reasoned(*outputs: str) -> list[Breach]:
+    block = ReasoningBlock(name="think", start="<think>", end="</think>")
+    scorer = ScorerRef(name="exact_match", version="1", reasoning=block)
+    responses = pa.table({"status": ["ok"] * N, "output": list(outputs), "output_truncated": [False] * N})
+    return check_shape([responses], answers(), benchmark(kind="generation", scorer=scorer))
+
+
+def test_an_output_of_reasoning_alone_is_empty_to_the_scorer() -> None:
+    alone, answered = "<think>much thought</think> \n", "<think>much thought</think> 4"
+    (breach,) = reasoned(*[alone] * (N // 2 + 1), *[answered] * (N // 2 - 1))
+    assert (breach.check, breach.observed) == ("empty_share", "55% empty, 55% with reasoning and no answer")
+    (breach,) = reasoned(*["<think>never closed"] * N)
+    assert breach.observed == "100% empty, 100% with reasoning and no answer"
+    assert reasoned(*[alone] * (N // 2), *[answered] * (N // 2)) == []
+    (breach,) = reasoned(*[""] * N)
+    assert breach.observed == "100% empty"
+
+
+def test_the_columns_that_are_read_are_those_of_the_kind() -> None:
+    assert shape_columns(benchmark(kind="loss")) == []
+    assert "output" not in shape_columns(benchmark(kind="choice"))
+    assert "output" in shape_columns(benchmark(kind="generation"))

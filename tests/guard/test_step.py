@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from eval_tasks.errors import DataError
-from eval_tasks.guard import contract, guard, plausibility
-from eval_tasks.records import GuardReport
+from eval_tasks.guard import guard
+from eval_tasks.guard.contract import BUILT_IN
+from eval_tasks.guard.step import CHECKS
+from eval_tasks.records import ContractReport, GuardReport, from_json
 from eval_tasks.store import Store
 from tests.planned import NOW
 
@@ -26,11 +28,35 @@ def test_sound_rows_pass_every_check_by_name(store: Store, answered: Answered) -
     assert report == GuardReport(
         run_id=run_id,
         passed=True,
-        checks=dict.fromkeys((*contract.CHECKS, "one_environment", *plausibility.CHECKS), "passed"),
+        checks=dict.fromkeys(CHECKS, "passed"),
+        contract_blob=report.contract_blob,
     )
     assert store.catalog.guard(run_id) == report
     assert quarantined(store, run_id) == set()
     assert store.catalog.alerts() == []
+
+
+def test_the_contract_is_kept_clause_by_clause_and_the_same_each_time(store: Store, answered: Answered) -> None:
+    run_id = answered()
+    report = guard(store, run_id=run_id, now=NOW)
+    kept = from_json(ContractReport, store.blobs.get_json(report.contract_blob))
+    assert kept.by.startswith("great_expectations 1.")
+    assert all(result.passed for result in kept.results)
+    assert [(r.part, r.check) for r in kept.results if r.benchmark == "colours"] == [
+        ("rows", "row_count"),
+        ("rows", "unique_ids"),
+        ("rows", "status_explained"),
+        ("rows", "finite_logprobs"),
+        ("scores of acc", "one_grader_row_per_item"),
+        ("scores of acc", "score_range"),
+        ("scores of acc_norm", "one_grader_row_per_item"),
+        ("scores of acc_norm", "score_range"),
+    ]
+    assert [(r.part, r.check) for r in kept.results if not r.benchmark] == [("shards", "one_environment")]
+    assert guard(store, run_id=run_id, now=NOW).contract_blob == report.contract_blob
+    built_in = guard(store, run_id=run_id, now=NOW, validator="built_in")
+    ours = from_json(ContractReport, store.blobs.get_json(built_in.contract_blob))
+    assert (ours.by, ours.results) == (BUILT_IN, kept.results)
 
 
 def test_a_number_out_of_range_is_quarantined_alone_with_five_outputs(store: Store, answered: Answered) -> None:

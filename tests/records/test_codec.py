@@ -22,6 +22,8 @@ from eval_tasks.records import (
     Comparison,
     ComputedTwice,
     Confirmation,
+    ContractReport,
+    ContractResult,
     CurvePoint,
     DataSource,
     DecisionRule,
@@ -80,6 +82,15 @@ from tests.store import samples
 
 NOW = samples.NOW
 SAMPLE = SampleOutput(item_id="i", status="ok", prompt_tail="Q", output="A", extracted=None, gold="choice 0")
+CLAUSE = ContractResult(
+    benchmark="colours",
+    part="rows",
+    check="row_count",
+    expectation="expect_table_row_count_to_be_between(min=1, max=1)",
+    passed=True,
+    observed="1 rows",
+    expected="1 rows",
+)
 EXCURSION = Excursion(
     benchmark_id="b", benchmark="colours", metric="acc", check="c", observed="o", expected="e", samples=(SAMPLE,)
 )
@@ -329,6 +340,8 @@ SAMPLES: tuple[Any, ...] = (
     SAMPLE,
     EXCURSION,
     GuardReport(run_id="r", passed=False, checks={"row_count": "passed"}, excursions=(EXCURSION,)),
+    CLAUSE,
+    ContractReport(by="great_expectations 1.24.1", results=(CLAUSE,)),
     Alert(alert_id="a", kind="excursion", title="t", body="b", created_at=NOW),
     FINDING,
     NOISE,

@@ -8,6 +8,8 @@ from eval_tasks.records import (
     BenchmarkVersion,
     Companion,
     Comparison,
+    ContractReport,
+    ContractResult,
     DataSource,
     DecisionRule,
     EngineConfig,
@@ -224,6 +226,24 @@ def view() -> ReportView:
                         for i in range(5)
                     ),
                 ),
+            ),
+        ),
+        contract=ContractReport(
+            by="great_expectations 1.24.1",
+            results=tuple(
+                ContractResult(
+                    benchmark="ifeval",
+                    part="rows",
+                    check=check,
+                    expectation=expectation,
+                    passed=passed,
+                    observed=observed,
+                    expected=expected,
+                )
+                for check, expectation, passed, observed, expected in (
+                    ("row_count", "expect_table_row_count_to_be_between(min=3, max=3)", True, "3 rows", "3 rows"),
+                    ("unique_ids", "expect_column_values_to_be_unique(item_id)", False, "2 of 3 share", "all distinct"),
+                )
             ),
         ),
         environment=Environment(components={"torch": "2.13.0", "cpu": "x86_64 AVX2", "python": "3.11.14"}),

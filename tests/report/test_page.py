@@ -69,6 +69,16 @@ def test_the_page_is_well_formed_and_has_everything(view: ReportView) -> None:
         assert said in page.text, said
 
 
+def test_the_data_contract_is_in_the_page_clause_by_clause(view: ReportView) -> None:
+    page = report_html(view)
+    for said in (
+        "Data contract, in the order of checking, by great_expectations 1.24.1",
+        "ifeval: rows",
+        "2 of 3 share",
+    ):
+        assert said in page, said
+
+
 def test_the_same_view_gives_the_same_bytes(view: ReportView) -> None:
     assert report_html(view) == report_html(dataclasses.replace(view))
 

@@ -24,6 +24,7 @@ def test_everything_that_matters_is_readable_at_this_width(view: ReportView, wid
         "-0.4211",
         "demo-choice",
         "bits_per_byte",
+        "Data contract: 1 of 2 expectations met, by great_expectations 1.24.1",
     ):
         assert said in text, said
 

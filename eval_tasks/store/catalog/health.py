@@ -28,7 +28,14 @@ class Health(CatalogPart):
     """Training runs over their steps."""
 
     def series(
-        self, training_run: str, benchmark: str, metric: str, *, tier: str | None = None, suite: str | None = None
+        self,
+        training_run: str,
+        benchmark: str,
+        metric: str,
+        *,
+        tier: str | None = None,
+        suite: str | None = None,
+        before_step: int | None = None,
     ) -> list[SeriesPoint]:
         """One metric in every closed run of a training run, by step and then as they were registered."""
         where = [
@@ -39,6 +46,7 @@ class Health(CatalogPart):
         ]
         where += [runs.c.tier == tier] if tier is not None else []
         where += [runs.c.suite == suite] if suite is not None else []
+        where += [runs.c.step < before_step] if before_step is not None else []
         columns = (runs.c.step, runs.c.run_id, runs.c.checkpoint_id, runs.c.suite, measurements.c.record)
         joined = runs.join(measurements, measurements.c.run_id == runs.c.run_id)
         statement = select(*columns).select_from(joined).where(*where).order_by(runs.c.step, runs.c.seq)
