@@ -56,9 +56,9 @@ def answered(store: Store, checkpoint: Path, tmp_path: Path) -> Callable[..., st
     `answer(benchmark name, n)` gives fields that replace those of `sound`.
     """
 
-    def build(answer: Answer = lambda _name, _n: {}, **changes: Any) -> str:
+    def build(answer: Answer = lambda _name, _n: {}, repeat: int = 0, **changes: Any) -> str:
         register(store, tmp_path / "benchmarks", **changes)
-        plan = planned(store, checkpoint)
+        plan = planned(store, checkpoint, repeat=repeat)
         answer_by_hand(store, plan, answer)
         grade(store, run_id=plan.run_id)
         aggregate(store, plan.run_id)

@@ -60,12 +60,14 @@ def test_a_view_holds_what_the_catalog_has_of_the_run(store: Store, run_id: str)
     assert (view.comparison, view.baseline, view.notes) == (None, None, ())
 
 
-def test_a_comparison_is_shown_beside_the_scores_of_both_runs(store: Store, run_id: str) -> None:
+def test_a_comparison_is_shown_beside_the_scores_of_both_runs(answered, store: Store, run_id: str) -> None:
     from eval_tasks.compare import compare
 
-    comparison = compare(store, run_id, run_id)
+    other = answered(repeat=1)
+    guard(store, run_id=other, now=NOW)
+    comparison = compare(store, run_id, other)
     view = comparison_view(store, comparison)
-    assert view.baseline is not None and view.baseline.run_id == run_id
-    assert view.baseline_measurements == view.measurements
+    assert view.baseline is not None and view.baseline.run_id == other
+    assert [m.score for m in view.baseline_measurements] == [m.score for m in view.measurements]
     alone = comparison_view(None, comparison)
     assert (alone.run, alone.comparison) == (None, comparison)

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from eval_tasks.compare.compatibility import compatibility, refuse_mock_against_real
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
+from eval_tasks.compare.graders import common_grader
 from eval_tasks.compare.pairing import shared_rows
-from eval_tasks.compare.runs import benchmarks_of, common_grader
+from eval_tasks.compare.runs import benchmarks_of
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, Response, Run, to_json
 from eval_tasks.records.diagnosis import Diagnosis, FlippedItem
@@ -107,7 +108,7 @@ def _of_runs(
     about = Diagnosis(run_a=a.run_id, run_b=b.run_id, benchmark=in_a.name, metric=metric)
     if not (metric_of(in_a, metric).binary and metric_of(in_b, metric).binary):
         return replace(about, not_diagnosed=f"{metric} is not right or wrong, so that no item flips")
-    grader = grader or common_grader(store, a, b, in_a, in_b)
+    grader = grader or common_grader(store, [(a, in_a), (b, in_b)])
     left, right = (
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
         for run, version in ((a, in_a), (b, in_b))

@@ -1,8 +1,12 @@
-"""The grader that scored both arms of a benchmark -> what a comparison's reader must know of it."""
+"""Which grader scored both arms of a benchmark, and what a comparison's reader must know of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from eval_tasks.errors import NotComparableError, did_you_mean
+from eval_tasks.records import BenchmarkVersion, Run
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -51,3 +55,43 @@ class GradersOnRecord:
         if in_use is not None and in_use.grader != reference:
             notes.append(f"the grader in use for {benchmark} is {in_use.grader}, not {reference}")
         return tuple(notes)
+
+
+def scored_by(
+    store: Store,
+    runs_a: Sequence[Run],
+    runs_b: Sequence[Run],
+    versions: Mapping[str, tuple[BenchmarkVersion, BenchmarkVersion]],
+    grader: str,
+) -> list[str]:
+    """The benchmarks that `grader` scored in all runs. Raises NotComparableError when there is none."""
+    graders = {
+        name: [
+            store.scores.graders(run.run_id, version.benchmark_id)
+            for runs, version in zip((runs_a, runs_b), pair, strict=True)
+            for run in runs
+        ]
+        for name, pair in versions.items()
+    }
+    found = [name for name, of_runs in graders.items() if all(grader in known for known in of_runs)]
+    if not found:
+        known = sorted({g for of_runs in graders.values() for g in of_runs[0] if all(g in x for x in of_runs)})
+        raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
+    return found
+
+
+def common_grader(store: Store, runs: Sequence[tuple[Run, BenchmarkVersion]]) -> str:
+    """The latest grader of the first run that also scored all others: arms are always scored by one grader version."""
+    graders = [store.scores.standing(run.run_id, version.benchmark_id) for run, version in runs]
+    name = runs[0][1].name
+    for (run, _), found in zip(runs, graders, strict=True):
+        if not found:
+            raise NotComparableError(f"run {run.run_id} has no scores of {name!r}; grade it first")
+    common = [grader for grader in graders[0] if all(grader in found for found in graders)]
+    if not common:
+        other = next(k for k, found in enumerate(graders) if not set(found) & set(graders[0]))
+        raise NotComparableError(
+            f"{name}: run {runs[0][0].run_id} was scored by {graders[0][-1]!r} and run {runs[other][0].run_id} by "
+            f"{graders[other][-1]!r}; regrade one of them, so that one grader version scores both"
+        )
+    return str(common[-1])

@@ -11,12 +11,21 @@ from eval_tasks.compare.testing import Tested
 from eval_tasks.compare.verdict import Decision, adjusted, decide
 from eval_tasks.compare.weighing import composite_primary
 from eval_tasks.records import Comparison, DecisionRule, PairedTest
+from eval_tasks.stats.recipes import Added
 
 
 def ruled(
-    comparison: Comparison, rule: DecisionRule, chosen: Sequence[Tested], *, exploratory_reason: str
+    comparison: Comparison,
+    rule: DecisionRule,
+    chosen: Sequence[Tested],
+    *,
+    exploratory_reason: str,
+    added: Sequence[Added] = (),
 ) -> Comparison:
-    """Apply a rule to the benchmarks it names. exploratory_reason: why it does not bind, '' when it does."""
+    """Apply a rule to the benchmarks it names. exploratory_reason: why it does not bind, '' when it does.
+
+    added: variances that a composite carries beside its items'; a benchmark's own are in its test.
+    """
     prefix = f"exploratory, since {exploratory_reason}; " if exploratory_reason else ""
     comparison = replace(comparison, rule=rule, exploratory=bool(exploratory_reason))
     stuck = [t for t in chosen if t.estimate is None]
@@ -27,7 +36,7 @@ def ruled(
         )
     if rule.primary:
         return _several(comparison, rule, chosen, prefix)
-    primary = _single(comparison, rule, chosen[0]) if len(chosen) == 1 else composite_primary(chosen, rule)
+    primary = _single(comparison, rule, chosen[0]) if len(chosen) == 1 else composite_primary(chosen, rule, added)
     if primary is None:
         reason = (
             f"{prefix}no verdict: the items of rule {rule.name!r} form one cluster, which has no spread to test with."

@@ -1,4 +1,7 @@
-"""Two runs of the store -> their comparison, kept in the catalog. Reads scores by column; reads no output."""
+"""Two runs of the store, or two arms of several -> their comparison, kept in the catalog.
+
+Reads scores by column; reads no output.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eval_tasks.compare.compatibility import known_compatibility, refuse_mock_against_real
-from eval_tasks.compare.graders import GradersOnRecord
+from eval_tasks.compare.compatibility import compatibility, known_compatibility, refuse_mock_against_real
+from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
+from eval_tasks.compare.measured import Compared, known_noise, sources
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
+from eval_tasks.compare.seed_arms import SeedArms, check_arms, mean_rows, seeds_of_arms
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run, to_json
@@ -38,61 +43,106 @@ _COLUMNS = ["item_id", "value", "weight", "status", "cluster"]
 
 def compare(
     store: Store,
-    run_a: str,
-    run_b: str,
+    run_a: str | Sequence[str],
+    run_b: str | Sequence[str],
     rule: DecisionRule | None = None,
     alpha: float = 0.05,
     *,
     grader: str | None = None,
+    seeds: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    seed_study: str | None = None,
 ) -> Comparison:
     """Compare candidate run A with baseline run B on every benchmark they share by name, and keep the comparison.
 
     One that comes out as it was keeps the diagnoses that were made of it.
 
-    `grader`: whose scores are compared, on the benchmarks that it scored in both runs; else the latest common one.
+    Several runs an arm (three or more) are runs of one recipe with their own training seeds: the recipes are compared.
+    `seeds`: the seed of each run of A and of B; where both arms have the same, runs of one seed are held against each
+    other.
+    `grader`: whose scores are compared, on the benchmarks that it scored in all runs; else the latest common one.
+    `seed_study`: NAME or NAME@VERSION of the study that answers for recipes trained apart; else the one that serves
+    best of those in the catalog.
 
-    Raises NotComparableError, naming the digest or the graders, when nothing can be paired or the arms of a benchmark
-    were scored by different graders; UserError for a rule that does not fit.
+    Raises NotComparableError, naming the digest or the graders, when nothing can be paired, the arms of a benchmark
+    were scored by different graders, or the runs of an arm used different instruments; UserError for a rule, study or
+    arms that do not fit.
     """
-    a, b = store.catalog.run(run_a), store.catalog.run(run_b)
-    for run in (a, b):
+    names = [[run] if isinstance(run, str) else list(run) for run in (run_a, run_b)]
+    a, b = (tuple(store.catalog.run(name) for name in arm) for arm in names)
+    arms = SeedArms(a=a, b=b, seeds=(tuple(seeds[0]), tuple(seeds[1])))
+    for run in (*a, *b):
         run.require_evaluation()
-    refuse_mock_against_real(a, b)
-    benchmarks_a, benchmarks_b = benchmarks_of(store, a), benchmarks_of(store, b)
-    shared = [name for name in benchmarks_a if name in benchmarks_b]
-    if not shared:
-        raise NotComparableError(
-            f"runs {a.run_id} and {b.run_id} share no benchmark: {sorted(benchmarks_a)} against {sorted(benchmarks_b)}"
-        )
+    if arms.several:
+        check_arms(arms)
+    elif any(arms.seeds):
+        raise UserError("training seeds are named, and each arm has one run; several runs an arm are paired by them")
+    elif a == b:
+        raise UserError(f"run {a[0].run_id} is in both arms; a run differs from itself in nothing")
+    for run in (*a, *b):
+        refuse_mock_against_real(a[0], run)
+    versions = _shared(store, arms)
     if grader is not None:
-        shared = _scored_by(store, (a, b), {name: (benchmarks_a[name], benchmarks_b[name]) for name in shared}, grader)
+        versions = {name: versions[name] for name in scored_by(store, arms.a, arms.b, versions, grader)}
     around = _Around(
-        quarantined=_quarantined(store, (a, b)), corpora=_corpora(store, (a, b)), graders=GradersOnRecord(store)
+        quarantined=_quarantined(store, arms), corpora=_corpora(store, (*a, *b)), graders=GradersOnRecord(store)
     )
-    arms = [_arms(store, (a, b), (benchmarks_a[name], benchmarks_b[name]), rule, around, grader) for name in shared]
-    if all(arm.compatibility == "NONE" for arm in arms):
+    tables = {name: _tables(store, arms, pair, rule, grader) for name, pair in versions.items()}
+    listed = [_arms(store, arms, versions[name], tables[name], around) for name in versions]
+    if all(arm.compatibility == "NONE" for arm in listed):
         raise NotComparableError(
-            f"runs {a.run_id} and {b.run_id} have no item in common: "
-            + "; ".join(f"{arm.benchmark}: {arm.difference}" for arm in arms)
+            f"runs {a[0].run_id} and {b[0].run_id} have no item in common: "
+            + "; ".join(f"{arm.benchmark}: {arm.difference}" for arm in listed)
         )
     late = ""
     if rule is not None:
-        rule, late = _binding(store, rule, a)
+        rule, late = _binding(store, rule, min(a, key=lambda run: _moment(run.created_at)))
+    compared = Compared(a=a, b=b, arms=listed, versions=versions)
+    own = None
+    if arms.several:
+        own = seeds_of_arms(arms, {name: t.rows for name, t in tables.items()}, {x.benchmark: x for x in listed})
+    noise = known_noise(store, compared, own=own, asked=seed_study)
     sides = Sides(
-        run_a=a.run_id,
-        run_b=b.run_id,
+        run_a=a[0].run_id,
+        run_b=b[0].run_id,
         label_a=_label(a),
         label_b=_label(b),
-        exploratory_reason=late or ("a mock engine made up the rows" if a.origin == "mock" else ""),
-        sources_of_variance=_sources(a, b),
-        notes=(*_environment_notes(a, b), *_origin_notes(a, b)),
+        exploratory_reason=late or ("a mock engine made up the rows" if a[0].origin == "mock" else ""),
+        sources_of_variance=sources(compared, noise),
+        notes=(*_arm_notes(arms), *_origin_notes(a[0], b[0])),
+        noise=noise,
+        further_a=tuple(run.run_id for run in a[1:]),
+        further_b=tuple(run.run_id for run in b[1:]),
+        seeds_a=arms.seeds[0],
+        seeds_b=arms.seeds[1],
     )
-    comparison = compare_scores(arms, sides, rule=rule, alpha=alpha)
+    comparison = compare_scores(listed, sides, rule=rule, alpha=alpha)
     before = store.catalog.find_comparison(comparison.comparison_id)
     if before is not None and replace(before, diagnoses_blob="") == comparison:
         return before
     store.catalog.save_comparison(comparison)
     return comparison
+
+
+def _shared(store: Store, arms: SeedArms) -> dict[str, tuple[BenchmarkVersion, BenchmarkVersion]]:
+    """The benchmarks that all runs have by name, as versions of A and B. Raises NotComparableError for none, and for an
+    arm whose runs used different versions."""
+    found = [[benchmarks_of(store, run) for run in arm] for arm in (arms.a, arms.b)]
+    shared = [name for name in found[0][0] if all(name in known for arm in found for known in arm)]
+    if not shared:
+        raise NotComparableError(
+            f"runs {arms.a[0].run_id} and {arms.b[0].run_id} share no benchmark: {sorted(found[0][0])} against "
+            f"{sorted(found[1][0])}" + (" (and the further runs of each arm)" if arms.several else "")
+        )
+    for arm, runs, known in zip("AB", (arms.a, arms.b), found, strict=True):
+        for name in shared:
+            for run, versions in zip(runs, known, strict=True):
+                difference = compatibility(known[0][name], versions[name])[1]
+                if difference:
+                    raise NotComparableError(
+                        f"{name}: run {run.run_id[:12]} of arm {arm} used another instrument than run "
+                        f"{runs[0].run_id[:12]}: {difference}; the runs of an arm use one"
+                    )
+    return {name: (found[0][0][name], found[1][0][name]) for name in shared}
 
 
 def benchmarks_of(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
@@ -101,24 +151,45 @@ def benchmarks_of(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
     return {version.name: version for version in versions}
 
 
-def _arms(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """One benchmark's scores: metric, grader, and a table of rows for each run of A and of B."""
+
+    metric: str
+    grader: str
+    rows: tuple[list[pa.Table], list[pa.Table]]
+
+
+def _tables(
     store: Store,
-    runs: tuple[Run, Run],
+    arms: SeedArms,
     versions: tuple[BenchmarkVersion, BenchmarkVersion],
     rule: DecisionRule | None,
-    around: _Around,
-    grader: str | None = None,
-) -> BenchmarkArms:
-    (a, b), (in_a, in_b) = runs, versions
-    metric = _metric(in_a, rule)
-    grader = grader or common_grader(store, a, b, in_a, in_b)
-    level, difference = known_compatibility(runs, versions)
+    grader: str | None,
+) -> _Tables:
+    metric = _metric(versions[0], rule)
+    runs = [(run, version) for arm, version in zip((arms.a, arms.b), versions, strict=True) for run in arm]
+    grader = grader or common_grader(store, runs)
     rows = [
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
-        for run, version in ((a, in_a), (b, in_b))
+        for run, version in runs
     ]
+    return _Tables(metric=metric, grader=grader, rows=(rows[: len(arms.a)], rows[len(arms.a) :]))
+
+
+def _arms(
+    store: Store,
+    arms: SeedArms,
+    versions: tuple[BenchmarkVersion, BenchmarkVersion],
+    tables: _Tables,
+    around: _Around,
+) -> BenchmarkArms:
+    in_a, in_b = versions
+    metric, grader = tables.metric, tables.grader
+    level, difference = known_compatibility((arms.a[0], arms.b[0]), versions)
+    rows = [mean_rows(in_a.name, arm, side) for arm, side in zip("AB", tables.rows, strict=True)]
     contamination, note = _contamination(store, around.corpora, in_a)
-    arms = BenchmarkArms(
+    found = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
         info=_info(in_a, in_b, metric, rows),
@@ -135,8 +206,8 @@ def _arms(
     )
     if not shares_items(*rows):
         why = difference or "the runs were planned on other items"
-        return replace(arms, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
-    return arms
+        return replace(found, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
+    return found
 
 
 def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str, rows: Sequence[pa.Table]) -> MetricInfo:
@@ -166,48 +237,19 @@ def _metric(benchmark: BenchmarkVersion, rule: DecisionRule | None) -> str:
     return rule.metric
 
 
-def _scored_by(
-    store: Store, runs: tuple[Run, Run], versions: Mapping[str, tuple[BenchmarkVersion, BenchmarkVersion]], grader: str
-) -> list[str]:
-    """The benchmarks that `grader` scored in both runs. Raises NotComparableError when there is none."""
-    graders = {
-        name: [store.scores.graders(run.run_id, v.benchmark_id) for run, v in zip(runs, pair, strict=True)]
-        for name, pair in versions.items()
-    }
-    found = [name for name, (in_a, in_b) in graders.items() if grader in in_a and grader in in_b]
-    if not found:
-        known = sorted({g for in_a, in_b in graders.values() for g in in_a if g in in_b})
-        raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
-    return found
-
-
-def common_grader(store: Store, a: Run, b: Run, in_a: BenchmarkVersion, in_b: BenchmarkVersion) -> str:
-    """The latest grader of A that also scored B: two arms are always scored by one grader version."""
-    graders = [store.scores.standing(run.run_id, version.benchmark_id) for run, version in ((a, in_a), (b, in_b))]
-    for run, found in zip((a, b), graders, strict=True):
-        if not found:
-            raise NotComparableError(f"run {run.run_id} has no scores of {in_a.name!r}; grade it first")
-    common = [grader for grader in graders[0] if grader in graders[1]]
-    if not common:
-        raise NotComparableError(
-            f"{in_a.name}: run {a.run_id} was scored by {graders[0][-1]!r} and run {b.run_id} by {graders[1][-1]!r}; "
-            "regrade one of them, so that one grader version scores both"
-        )
-    return str(common[-1])
-
-
-def _quarantined(store: Store, runs: tuple[Run, Run]) -> dict[tuple[str, str], str]:
-    """(benchmark_id, metric) -> why the guard took its number out of use, in either run."""
+def _quarantined(store: Store, arms: SeedArms) -> dict[tuple[str, str], str]:
+    """(benchmark_id, metric) -> why the guard took its number out of use, in any run."""
     return {
         (m.benchmark_id, m.metric): f"quarantined in {arm}: {m.quarantine_reason or 'no reason recorded'}"
-        for arm, run in zip("AB", runs, strict=True)
+        for arm, runs in (("A", arms.a), ("B", arms.b))
+        for run in runs
         for m in store.catalog.measurements(run.run_id)
         if m.quarantined
     }
 
 
-def _corpora(store: Store, runs: tuple[Run, Run]) -> tuple[str, ...]:
-    """The corpora of either checkpoint: an item that one of them saw is not clean for the pair."""
+def _corpora(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
+    """The corpora of all checkpoints: an item that one of them saw is not clean for the pair."""
     return tuple(sorted({c for run in runs for c in store.catalog.corpora_of(run.request.checkpoint_id)}))
 
 
@@ -243,43 +285,22 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _label(run: Run) -> str:
+def _label(runs: Sequence[Run]) -> str:
+    further = len(runs) - 1
+    return _name(runs[0]) + (f" and {further} other seeds" if further else "")
+
+
+def _name(run: Run) -> str:
     if run.training_run:
         return f"{run.training_run} step {run.step}"
     return run.request.engine.name if isinstance(run.request.engine, ImportedRows) else run.run_id[:12]
 
 
-def _sources(a: Run, b: Run) -> dict[str, str]:
-    """What moved the numbers, and what of it was measured. Nothing is claimed that no run has shown."""
-    sources = {
-        "sampling": "measured: the intervals, from the item pairs",
-        "engine": "not yet measured by a nightly rerun in this environment",
-        "environment": "the same in both runs",
-        "training seed": "not in this comparison: it speaks of two checkpoints of one training run, not of recipes",
-    }
-    if a.training_run != b.training_run or not a.training_run:
-        sources["training seed"] = (
-            "not in this comparison: it says whether the checkpoints differ; whether the recipes do is not answerable "
-            "without a seed study"
-        )
-    if "imported" in (a.origin, b.origin):
-        sources["engine"] = "unknown: imported rows name no engine that can be rerun"
-    if "mock" in (a.origin, b.origin):
-        sources["engine"] = MOCK_MARK
-    if a.env_fingerprint is None or b.env_fingerprint is None:
-        sources["environment"] = "unknown: a run has no fingerprint"
-    elif a.env_fingerprint != b.env_fingerprint:
-        sources["environment"] = (
-            f"differs ({a.env_fingerprint} in A, {b.env_fingerprint} in B); its effect is not yet measured and not in "
-            "the intervals"
-        )
-    return sources
-
-
-def _environment_notes(a: Run, b: Run) -> tuple[str, ...]:
-    if a.env_fingerprint and b.env_fingerprint and a.env_fingerprint != b.env_fingerprint:
-        return ("cross-environment: the runs ran on different environments, whose effect is not in the interval",)
-    return ()
+def _arm_notes(arms: SeedArms) -> tuple[str, ...]:
+    """That scores are means over runs."""
+    if not arms.several:
+        return ()
+    return (f"scores are means over {len(arms.a)} runs of A and {len(arms.b)} of B, item by item",)
 
 
 def _origin_notes(a: Run, b: Run) -> tuple[str, ...]:

@@ -38,6 +38,14 @@ def span(interval: Interval, unit: str) -> str:
     return f"{interval[0]:.4g} to {interval[1]:.4g} {unit}"
 
 
+def magnitude(n: int) -> str:
+    """A large number in three digits: 1,200,000,000 is ``1.2B``."""
+    for size, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M")):
+        if n >= size:
+            return f"{n / size:.3g}{letter}"
+    return f"{n:,}"
+
+
 def explain(rule: DecisionRule, decision: Decision, test: PairedTest, *, interval: Interval, margin: float) -> str:
     """Why the rule's verdict is what it is. It stands after the verdict, which names the arms.
 

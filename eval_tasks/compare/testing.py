@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from eval_tasks.compare.pairing import BenchmarkArms, Pairs, pair
 from eval_tasks.records import PairedTest
 from eval_tasks.records.verdict import DEFAULT_MARGIN
-from eval_tasks.stats.equivalence import equivalence_p
+from eval_tasks.stats.equivalence import equivalence_p, tost_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval
 from eval_tasks.stats.item_scores import cluster_codes
 from eval_tasks.stats.paired import PairedEstimate, paired_binary, paired_continuous, sign_flip_p
 from eval_tasks.stats.power import discordance, mde_from_se, paired_items_needed, paired_mde
+from eval_tasks.stats.recipes import Added, recipe_estimate
 
 SIGN_FLIP_LIMIT = 5_000
 """Pairs up to which a continuous test is checked by sign flips; beyond, the mean is normal enough and it costs time."""
@@ -23,7 +25,8 @@ SIGN_FLIP_LIMIT = 5_000
 class Tested:
     """A benchmark's test as a record, with what the verdict and the composite still need of it.
 
-    `estimate` is None when the benchmark could not be tested. `p_equivalence` is the two one-sided tests' p.
+    `estimate` is None when the benchmark could not be tested. `p_equivalence` is the two one-sided tests' p. `added`:
+    variances beside the items', which test, interval and p_equivalence hold.
     """
 
     test: PairedTest
@@ -31,12 +34,19 @@ class Tested:
     pairs: Pairs | None = None
     margin: float = 0.0
     p_equivalence: float | None = None
+    added: tuple[Added, ...] = ()
 
     def interval(self, confidence: float) -> Interval | None:
-        """The difference's interval, widened to what missing items could be."""
+        """The difference's interval under its whole error, widened to what missing items could be."""
         if self.estimate is None or self.pairs is None:
             return None
-        return widened(self.estimate.interval(confidence), self.pairs)
+        own = self.estimate.interval(confidence)
+        if self.added and self.estimate.se is not None:
+            whole = recipe_estimate(
+                self.estimate.delta, self.estimate.se, self.added, pair_df=self.estimate.df, alpha=1 - confidence
+            ).ci
+            own = whole if own is None else (min(own[0], whole[0]), max(own[1], whole[1]))
+        return widened(own, self.pairs)
 
 
 def paired_test(arms: BenchmarkArms, *, alpha: float, margin: float | None) -> Tested:
@@ -64,6 +74,30 @@ def paired_test(arms: BenchmarkArms, *, alpha: float, margin: float | None) -> T
         )
     test = _record(arms, pairs, estimate, alpha=alpha, margin=margin)
     return Tested(test=test, estimate=estimate, pairs=pairs, margin=margin, p_equivalence=p_equivalence)
+
+
+def carrying(t: Tested, added: Sequence[Added], alpha: float) -> Tested:
+    """The test under further variances: p is never smaller for them, no interval narrower.
+
+    More items settle nothing then, so that none are asked for.
+    """
+    if not added or t.estimate is None or t.estimate.se is None or t.test.p is None:
+        return t
+    delta, se, df = t.estimate.delta, t.estimate.se, t.estimate.df
+    found = recipe_estimate(delta, se, added, pair_df=df, alpha=alpha)
+    same = t.p_equivalence
+    if same is not None:
+        same = max(same, tost_p(delta, found.se, found.df, t.margin))
+    wider = replace(t, added=tuple(added), p_equivalence=same)
+    test = replace(
+        t.test,
+        se=found.se,
+        ci95=wider.interval(0.95),
+        p=max(t.test.p, found.p),
+        mde=max(t.test.mde or 0.0, found.mde),
+        n_needed=None,
+    )
+    return replace(wider, test=test)
 
 
 def estimate_of(arms: BenchmarkArms, pairs: Pairs) -> PairedEstimate:

@@ -16,11 +16,16 @@ from eval_tasks.stats.equivalence import tost_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval, t_interval
 from eval_tasks.stats.item_scores import cluster_codes
+from eval_tasks.stats.paired import t_test_p
 from eval_tasks.stats.power import mde_from_se
+from eval_tasks.stats.recipes import Added, total_error
 
 
-def composite_primary(chosen: Sequence[Tested], rule: DecisionRule) -> Primary | None:
-    """The weighted difference of several benchmarks, with its error from item influences and joint clusters."""
+def composite_primary(chosen: Sequence[Tested], rule: DecisionRule, added: Sequence[Added] = ()) -> Primary | None:
+    """The weighted difference of several benchmarks, with its error from item influences and joint clusters.
+
+    added: variances of the composite itself beside the items'. Its components' own would not add up to them.
+    """
     weights = list(rule.components.values())
     codes = _joint_codes(chosen)
     components = [
@@ -31,31 +36,39 @@ def composite_primary(chosen: Sequence[Tested], rule: DecisionRule) -> Primary |
     found = composite(components)
     if found.se is None or found.p is None:
         return None
-    interval = _shifted(t_interval(found.delta, found.se, found.df, 1 - rule.alpha), weights, chosen)
-    ci95 = _shifted(t_interval(found.delta, found.se, found.df), weights, chosen)
+    se, df = total_error(found.se, added, found.df) if added else (found.se, found.df)
+    p = max(found.p, t_test_p(found.delta, se, df + 1) or 0.0)
+    interval, ci95 = (
+        _shifted(
+            _hull(t_interval(found.delta, found.se, found.df, level), t_interval(found.delta, se, df, level)),
+            weights,
+            chosen,
+        )
+        for level in (1 - rule.alpha, 0.95)
+    )
     if interval is None:
         return None
     unit = chosen[0].test.unit
     margin = rule.margin if rule.margin > 0 else DEFAULT_MARGIN if unit == "fraction" else 0.0
     missing = any(t.pairs is not None and t.pairs.n_missing > 0 for t in chosen)
     n_pairs = sum(t.test.n_pairs for t in chosen)
-    mde = mde_from_se(found.se, found.df, rule.alpha)
+    mde = max(mde_from_se(found.se, found.df, rule.alpha), mde_from_se(se, df, rule.alpha))
     test = PairedTest(
         benchmark=_name(weights, chosen),
         metric=rule.metric,
         compatibility=_weakest(chosen),
-        method=f"composite of item influences, t({found.df:.0f})",
+        method=f"composite of item influences, t({df:.0f})",
         n_pairs=n_pairs,
         n_attempted=sum(t.test.n_attempted for t in chosen),
         score_a=sum(w * (t.test.score_a or 0.0) for w, t in zip(weights, chosen, strict=True)),
         score_b=sum(w * (t.test.score_b or 0.0) for w, t in zip(weights, chosen, strict=True)),
         delta=found.delta,
-        se=found.se,
+        se=se,
         ci95=ci95,
-        p=found.p,
-        q=found.p,
+        p=p,
+        q=p,
         mde=mde or None,
-        n_needed=int(np.ceil(n_pairs * (mde / margin) ** 2)) if margin > 0 and mde > 0 else None,
+        n_needed=int(np.ceil(n_pairs * (mde / margin) ** 2)) if margin > 0 and mde > 0 and not added else None,
         higher_is_better=chosen[0].test.higher_is_better,
         unit=unit,
         contamination="see the components",
@@ -65,11 +78,17 @@ def composite_primary(chosen: Sequence[Tested], rule: DecisionRule) -> Primary |
     return Primary(
         test=test,
         interval=interval,
-        q=found.p,
-        equivalent=margin > 0 and not missing and tost_p(found.delta, found.se, found.df, margin) <= rule.alpha,
+        q=p,
+        equivalent=margin > 0
+        and not missing
+        and max(tost_p(found.delta, found.se, found.df, margin), tost_p(found.delta, se, df, margin)) <= rule.alpha,
         missing_could_undo=missing and interval[0] <= 0 <= interval[1],
         margin=margin,
     )
+
+
+def _hull(a: Interval | None, b: Interval | None) -> Interval | None:
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
 def _name(weights: Sequence[float], chosen: Sequence[Tested]) -> str:

@@ -106,7 +106,8 @@ class Comparison:
 
     `rule_met`: the rule's claim was shown for A (None without a verdict). `composite` is the test of a rule that weighs
     several benchmarks, whose own tests are in `tests`. `question`: what the verdict is about. `recipes` answers for the
-    recipes, None where the two arms are of one training run. `further_a`, `further_b`: the other seeds' runs of an arm.
+    recipes, None where the two arms are of one training run. `further_a`, `further_b`: the other seeds' runs of an arm;
+    `seeds_a`, `seeds_b`: the training seeds of all its runs, the first one's first, where somebody said.
     `diagnoses_blob`: digest of the diagnoses kept with it, '' where none were made.
     """
 
@@ -130,12 +131,20 @@ class Comparison:
     recipes: RecipeAnswer | None = None
     further_a: tuple[str, ...] = ()
     further_b: tuple[str, ...] = ()
+    seeds_a: tuple[str, ...] = ()
+    seeds_b: tuple[str, ...] = ()
     diagnoses_blob: str = ""
 
     @property
     def comparison_id(self) -> str:
-        """The same runs by the same graders and rule, or without one at the same alpha, are the same comparison."""
-        further = [[list(self.further_a), list(self.further_b)]] if self.further_a or self.further_b else []
+        """The same runs by the same graders and rule, or without one at the same alpha, are the same comparison.
+
+        Further runs, their seeds, and the seed study that an answer for the recipes rests on make it another one.
+        """
+        arms = [list(self.further_a), list(self.further_b), list(self.seeds_a), list(self.seeds_b)]
+        further = [arms if self.seeds_a or self.seeds_b else arms[:2]] if self.further_a or self.further_b else []
+        if self.recipes is not None and self.recipes.study:
+            further.append([["seed study", self.recipes.study]])
         asked = self.rule.rule_id if self.rule else self.alpha
         graders = [[test.benchmark, test.grader] for test in self.tests if test.grader]
         return short_id(digest_value([self.run_a, self.run_b, asked, *further, *([graders] if graders else [])]))

@@ -56,13 +56,16 @@ class RecipeTest:
 class RecipeAnswer:
     """The second question over a suite. `study` is the seed study's ``name@version``, empty when none was used.
 
-    `n_seeds`: runs of A and of B. `answer` is one sentence.
+    `n_seeds`: runs of A and of B; `paired_by_seed`: each run of A was held against the run of B with its seed. `answer`
+    is one sentence; `checkpoints` answers the first question, beside which it stands.
     """
 
     lineage: Lineage
     answerable: bool
     answer: str
+    checkpoints: str = ""
     study: str = ""
     n_seeds: tuple[int, int] = (1, 1)
+    paired_by_seed: bool = False
     tests: tuple[RecipeTest, ...] = ()
     composite: RecipeTest | None = None

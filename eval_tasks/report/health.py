@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eval_tasks.records import CurvePoint, HealthFinding, HealthLook, LossCurve, MeasuredNoise
 from eval_tasks.report.figures import Figure
 from eval_tasks.report.health_sentences import NAMES
-from eval_tasks.report.numbers import ABSENT, amount, change, count, probability, unit_name
+from eval_tasks.report.numbers import ABSENT, amount, change, count, deviation, probability, unit_name
 from eval_tasks.report.plots import CurvePart, curve_figure
 from eval_tasks.report.tables import Column, Table
 from eval_tasks.report.text import one_line
@@ -78,13 +78,6 @@ def noise_table(noise: Sequence[MeasuredNoise]) -> Table:
             for n in noise
         ),
     )
-
-
-def deviation(sd: float | None, unit: str) -> str:
-    """A standard deviation, two significant digits for units, hundredths for points."""
-    if sd is None:
-        return ABSENT
-    return f"{100 * sd:.2f} points" if unit == "fraction" else f"{sd:.2g} {unit_name(unit)}"
 
 
 def curve_figures(curves: Sequence[LossCurve]) -> list[Figure]:

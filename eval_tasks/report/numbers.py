@@ -56,6 +56,13 @@ def count(n: int | None) -> str:
     return ABSENT if n is None else f"{n:,}"
 
 
+def deviation(sd: float | None, unit: str) -> str:
+    """A standard deviation, two significant digits for units, hundredths for points."""
+    if sd is None:
+        return ABSENT
+    return f"{100 * sd:.2f} points" if unit == "fraction" else f"{sd:.2g} {unit_name(unit)}"
+
+
 def decimal(value: float | None) -> str:
     """An expected count: two decimals at most."""
     return ABSENT if value is None or not math.isfinite(value) else f"{value:.2f}".rstrip("0").rstrip(".")

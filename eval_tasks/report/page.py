@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from eval_tasks.records import GuardReport
-from eval_tasks.report import figures, flips, health, health_sentences, selections, sentences, tables
+from eval_tasks.report import figures, flips, health, health_sentences, recipes, selections, sentences, tables
 from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
@@ -59,6 +59,11 @@ def report_html(view: ReportView) -> str:
         "tests": tables.tests(comparison) if comparison else None,
         "methods": tables.methods(comparison) if comparison else None,
         "clean_tests": tables.clean_tests(comparison) if comparison else None,
+        "two_questions": sentences.two_questions(comparison) if comparison else (),
+        "recipe_basis": sentences.recipe_basis(comparison) if comparison else "",
+        "recipe_tests": recipes.recipe_table(comparison) if comparison else None,
+        "variance_terms": recipes.variance_table(comparison) if comparison else None,
+        "variance_origins": recipes.origins(comparison) if comparison else (),
         "variances": _pairs("variances", "Sources of variance", comparison.sources_of_variance if comparison else {}),
         "diagnoses": flips.shown_diagnoses(view.diagnoses),
         "health_verdict": health_sentences.health_verdict(view.health) if view.health else "",

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eval_tasks.records import BenchmarkSelection, Confirmation, Selection
-from eval_tasks.report.health import deviation
-from eval_tasks.report.numbers import amount, change, change_interval, count, interval, probability, unit_name
+from eval_tasks.report.numbers import (
+    amount,
+    change,
+    change_interval,
+    count,
+    deviation,
+    interval,
+    probability,
+    unit_name,
+)
 from eval_tasks.report.tables import Column, Table
 from eval_tasks.report.text import one_line
 

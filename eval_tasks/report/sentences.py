@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest, Run
+from eval_tasks.records import Comparison, ImportedRows, Measurement, PairedTest, RecipeAnswer, RecipeTest, Run
 from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.report.numbers import amount, change, count, counts_in_words, decimal, interval, share, unit_name
 from eval_tasks.report.view import ReportView
@@ -65,15 +65,60 @@ def verdict(comparison: Comparison) -> str:
 
 
 def verdict_and_reason(comparison: Comparison) -> tuple[str, str]:
-    """The two halves of that sentence, for a page that sets the first in bold."""
-    a, b = f"A ({comparison.label_a})", f"B ({comparison.label_b})"
+    """The two halves of that sentence, for a page that sets the first in bold; where the verdict is about checkpoints
+    of recipes trained apart, the second says what is known of these."""
+    of = "the recipe of " if comparison.question == "recipes" else ""
+    a, b = f"{of}A ({comparison.label_a})", f"{of}B ({comparison.label_b})"
     said = {
         "A better": f"A better: {a} is better than {b}",
         "B better": f"B better: {b} is better than {a}",
         "INDISTINGUISHABLE": f"INDISTINGUISHABLE: {a} and {b}" + _why_not(comparison.inconclusive),
         None: f"No overall verdict on {a} and {b}",
     }[comparison.verdict]
-    return said, comparison.reason.rstrip(".")
+    reason = comparison.reason.rstrip(".")
+    if comparison.question == "checkpoints" and comparison.recipes is not None:
+        reason += f"{'. ' if reason else ''}The recipes: {comparison.recipes.answer}"
+    return said, reason
+
+
+def two_questions(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """The two questions with their answers; none where one training run leaves only the first."""
+    recipes = comparison.recipes
+    if recipes is None:
+        return ()
+    return (
+        ("Do these checkpoints differ?", f"{recipes.checkpoints or 'nothing was tested'}."),
+        ("Do the recipes differ?", f"{recipes.answer}."),
+    )
+
+
+def recipe_basis(comparison: Comparison) -> str:
+    """What the answer for the recipes rests on; '' where there is none."""
+    recipes = comparison.recipes
+    if recipes is None or not recipes.answerable:
+        return ""
+    if recipes.study:
+        standing = "EXTRAPOLATED" if _extrapolated(recipes) else "a prior"
+        return (
+            f"One run of each recipe; how far training seeds lie apart is {standing} from seed study {recipes.study}. "
+            "p, interval and the smallest difference found hold it beside the items."
+        )
+    how = "held against each other by training seed" if recipes.paired_by_seed else "independent of each other"
+    return (
+        f"{recipes.n_seeds[0]} runs of A's recipe and {recipes.n_seeds[1]} of B's, {how}: how far seeds lie apart is "
+        "measured on them."
+    )
+
+
+def _extrapolated(recipes: RecipeAnswer) -> bool:
+    return any(term.standing == "EXTRAPOLATED" for test in recipes.tests for term in test.variances)
+
+
+def recipe_call(test: RecipeTest) -> str:
+    """One benchmark's verdict on the recipes in a table cell."""
+    if test.not_answerable:
+        return f"not answerable: {test.not_answerable}"
+    return f"{test.verdict} ({test.inconclusive})" if test.inconclusive else test.verdict
 
 
 def _why_not(inconclusive: str) -> str:

@@ -19,10 +19,13 @@ from eval_tasks.report.numbers import (
     change,
     change_interval,
     count,
+    decimal,
+    deviation,
     duration,
     interval,
     probability,
 )
+from eval_tasks.report.recipes import origins, shown_recipe_tests
 from eval_tasks.report.text import clean, one_line
 from eval_tasks.report.view import ReportView
 
@@ -169,4 +172,38 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             _cell(sentences.call(test)),
         )
     said = (sentences.scored_by(comparison), sentences.chance(comparison), sentences.exploratory(comparison))
-    return [table, Text(), *(Text(clean(sentence)) for sentence in said if sentence)]
+    lines = [Text(clean(sentence)) for sentence in said if sentence]
+    return [table, Text(), *lines, *_recipes(comparison)]
+
+
+def _recipes(comparison: Comparison) -> list[RenderableType]:
+    """The two questions apart; the recipes' table where they have an answer."""
+    lines: list[RenderableType] = [
+        Text(clean(f"{question} {answer}")) for question, answer in sentences.two_questions(comparison)
+    ]
+    shown = shown_recipe_tests(comparison)
+    if not shown:
+        return [Text(), *lines] if lines else []
+    table = _table(
+        "Recipes: A minus B with the noise between training seeds",
+        [
+            ("benchmark\n  metric", False),
+            ("delta\nci95", True),
+            ("p\nq", True),
+            ("seed SD\ndf", True),
+            ("MDE", True),
+            ("verdict", False),
+        ],
+    )
+    for test in shown:
+        seed = next((term.sd for term in test.variances if term.source == "training seed"), None)
+        table.add_row(
+            _name(test.benchmark, test.metric),
+            _cell(change(test.delta, test.unit), change_interval(test.ci95, test.unit)),
+            _cell(probability(test.p), probability(test.q)),
+            _cell(deviation(seed, test.unit), decimal(test.df)),
+            _cell(amount(test.mde, test.unit)),
+            _cell(sentences.recipe_call(test)),
+        )
+    basis = Text(clean(sentences.recipe_basis(comparison)))
+    return [Text(), table, basis, *(Text(clean(origin)) for origin in origins(comparison)), Text(), *lines]

@@ -167,18 +167,18 @@ def recipe_estimate(
 
 
 def seeds_settling(
-    target: float, se_pair: float, seed: CommonVariance, *, flips: float, other: float = 0.0, alpha: float = 0.05
+    target: float, *, steady: float, flips: float, seed: CommonVariance, alpha: float = 0.05
 ) -> int | None:
     """Runs of each recipe that find a true difference `target` four times in five; None where no number does.
 
-    se_pair: of one run of each, of which item flips are ``2 flips`` and average out over runs; the rest of it, and
-    `other`, stays whatever the number of runs. At least 2, at most 1,000. The degrees are those of so many new runs.
+    steady: variance of the difference that stays however many runs there are (which items were drawn, environments);
+    `flips`: variance of one run's score from item flips on these items, which averages out as the seeds' common part
+    does. At least 2, at most 1,000. The degrees are those of so many new runs.
     """
-    steady = max(0.0, se_pair**2 - 2 * flips) + other
 
     def found(k: int) -> float:
         variance = steady + 2 * (flips + seed.common) / k
-        uncertain = (2 * seed.total / k) ** 2 / (2 * (k - 1))
+        uncertain = (2 * (flips + seed.common) / k) ** 2 / (2 * (k - 1))
         df = variance**2 / uncertain if uncertain > 0 else math.inf
         return mde_from_se(math.sqrt(variance), df, alpha)
 

@@ -125,9 +125,12 @@ def test_rules_over_several_that_cannot_decide_are_refused(fields, message):
 def test_required_seeds_are_those_of_the_smaller_arm():
     asked = rule(components={"b0": 1.0}, seeds=3)
     listed = [of_cells(*CLEAR, name="b0")]
-    few = compare_scores(listed, replace(SIDES, seeds=(3, 2)), rule=asked)
+    few = compare_scores(listed, replace(SIDES, further_a=("x", "y"), further_b=("z",)), rule=asked)
     assert few.verdict is None and "there are 3 of A and 2 of B" in few.reason
-    assert compare_scores(listed, replace(SIDES, seeds=(3, 3)), rule=asked).verdict == "A better"
+    assert (
+        compare_scores(listed, replace(SIDES, further_a=("x", "y"), further_b=("z", "w")), rule=asked).verdict
+        == "A better"
+    )
 
 
 def test_lower_is_better_decides_for_the_lower_arm():

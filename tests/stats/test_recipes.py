@@ -122,8 +122,7 @@ def test_seeds_that_settle_a_difference():
         for k in range(2, 50)
         if (sps.t.ppf(0.975, 2 * (k - 1)) + sps.norm.ppf(0.8)) * 0.006 * math.sqrt(2 / k) <= 0.01
     )
-    assert seeds_settling(0.01, 0.0, seed, flips=0.0) == wanted
-    assert seeds_settling(0.01, 0.02, seed, flips=0.0) is None, "the items alone are too few"
-    assert seeds_settling(0.01, 0.0, seed, flips=0.0, other=0.02**2) is None, "the environments' effect stays"
+    assert seeds_settling(0.01, steady=0.0, flips=0.0, seed=seed) == wanted
+    assert seeds_settling(0.01, steady=0.02**2, flips=0.0, seed=seed) is None, "the items are too few"
     none = CommonVariance(total=0.0, flips=0.0, df=1)
-    assert seeds_settling(0.01, 1e-4, none, flips=0.0) == 2
+    assert seeds_settling(0.01, steady=1e-8, flips=0.0, seed=none) == 2

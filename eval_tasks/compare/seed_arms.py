@@ -1,0 +1,207 @@
+"""Several runs an arm, trained with their own seeds -> one table of mean scores an arm, and how far the runs lie apart.
+
+Items are crossed with runs: every run answers the same ones. The difference of the arms' mean scores, item by item,
+holds the items' part of the error and what single runs flip; the spread between runs, less those flips, is the seeds'.
+Where each seed is in both arms, the seeds' part is the spread of the differences of runs with one seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eval_tasks.compare.noise import SeedNoise, SeedRuns
+from eval_tasks.compare.pairing import BenchmarkArms, shared_rows
+from eval_tasks.errors import DataError, NotComparableError, UserError
+from eval_tasks.records import Run
+from eval_tasks.stats.influence import FloatArray
+from eval_tasks.stats.item_scores import cluster_codes
+from eval_tasks.stats.recipes import spread
+
+FEWEST = 3
+"""Runs of an arm that has several: two say too little of how far seeds lie apart."""
+
+Tables = tuple[Sequence[pa.Table], Sequence[pa.Table]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedArms:
+    """The runs of both arms, the first of each first. `seeds`: their training seeds, empty where nobody said."""
+
+    a: tuple[Run, ...]
+    b: tuple[Run, ...]
+    seeds: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    @property
+    def several(self) -> bool:
+        """Whether an arm has more than one run."""
+        return len(self.a) > 1 or len(self.b) > 1
+
+    @property
+    def order_of_b(self) -> list[int] | None:
+        """For each run of A the place of its seed's run in B; None where the seeds are not the same."""
+        names_a, names_b = self._names()
+        if not names_a or sorted(names_a) != sorted(names_b):
+            return None
+        return [names_b.index(name) for name in names_a]
+
+    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What a run's seed is called: its seed, or its training run where the arms are steps of the same ones."""
+        if any(self.seeds):
+            return self.seeds
+        names_a, names_b = (tuple(run.training_run for run in arm) for arm in (self.a, self.b))
+        return (names_a, names_b) if "" not in names_a and set(names_a) == set(names_b) else ((), ())
+
+
+def check_arms(arms: SeedArms) -> None:
+    """Raises UserError for arms that are no seeds of a recipe: too few, doubled, or one training run twice."""
+    for name, runs, seeds in (("A", arms.a, arms.seeds[0]), ("B", arms.b, arms.seeds[1])):
+        if len(runs) < FEWEST:
+            raise UserError(
+                f"arm {name} has {len(runs)} run{'s' if len(runs) > 1 else ''}; where an arm has several, both have "
+                f"{FEWEST} or more. For fewer compare one run with one, with a seed study of the recipe "
+                "('seeds record')"
+            )
+        _once(name, [run.run_id[:12] for run in runs], "run")
+        _once(name, [run.request.checkpoint_id[:12] for run in runs if run.request.checkpoint_id], "checkpoint")
+        _once(name, [run.training_run for run in runs if run.training_run], "training run")
+        if seeds and (len(seeds) != len(runs) or "" in seeds):
+            raise UserError(f"arm {name}: a training seed is given for some of its runs and not for all; name all")
+        _once(name, list(seeds), "training seed")
+    if bool(arms.seeds[0]) != bool(arms.seeds[1]):
+        raise UserError("training seeds are given for one arm and not for the other; name both, or none")
+    _apart("run", *([run.run_id for run in arm] for arm in (arms.a, arms.b)))
+    _apart("checkpoint", *([run.request.checkpoint_id for run in arm] for arm in (arms.a, arms.b)))
+    names_a, names_b = ({run.training_run for run in arm} - {""} for arm in (arms.a, arms.b))
+    if names_a & names_b and names_a != names_b:
+        shared = ", ".join(sorted(names_a & names_b))
+        raise UserError(
+            f"training run {shared} is in both arms and others are not; compare steps of the same training runs, or "
+            "training runs that are each in one arm"
+        )
+
+
+def _apart(what: str, of_a: Sequence[str], of_b: Sequence[str]) -> None:
+    both = (set(of_a) & set(of_b)) - {""}
+    if both:
+        raise UserError(f"{what} {min(both)[:12]} is in both arms; an arm's runs are its own")
+
+
+def _once(arm: str, names: Sequence[str], what: str) -> None:
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise UserError(f"arm {arm} has {what} {doubled[0]!r} twice; its runs are of one recipe and of different seeds")
+
+
+def mean_rows(benchmark: str, arm: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """One row an item: the mean of its values over an arm's runs, lost or excluded where it is so in any of them.
+
+    Raises NotComparableError when the runs have other items, DataError for an item with two scores or two weights.
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    ids = _ids(first)
+    values, lost, excluded = [], np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
+    for number, table in enumerate(tables):
+        rows, others = shared_rows(ids, _ids(table))
+        if len(rows) < len(ids) or table.num_rows != len(ids):
+            raise NotComparableError(
+                f"{benchmark}: run {number + 1} of arm {arm} was planned on other items than run 1; an arm's runs are "
+                "evaluated on the same"
+            )
+        taken = table.take(pa.array(others))
+        value, status = taken["value"].combine_chunks().cast(pa.float64()), taken["status"].combine_chunks()
+        names = status.cast(pa.string())
+        lost |= _flags(pc.or_(pc.is_null(value), pc.equal(names, "missing")))
+        excluded |= _flags(pc.equal(names, "excluded"))
+        values.append(value.to_numpy(zero_copy_only=False))
+        if not taken["weight"].combine_chunks().equals(first["weight"].combine_chunks()):
+            raise DataError(f"{benchmark}: the items of arm {arm} weigh differently in its runs; grade them again")
+    mean = np.mean(values, axis=0)
+    status = np.where(excluded, "excluded", np.where(lost, "missing", "ok"))
+    return pa.table(
+        {
+            "item_id": ids,
+            "value": pa.array(mean, pa.float64(), mask=lost | excluded),
+            "weight": first["weight"],
+            "status": pa.array(status, pa.string()),
+            "cluster": first["cluster"],
+        }
+    )
+
+
+def seeds_of_arms(arms: SeedArms, tables: Mapping[str, Tables], of: Mapping[str, BenchmarkArms]) -> SeedNoise:
+    """How far the arms' runs lie apart, benchmark by benchmark, on the items that all of them scored."""
+    order = arms.order_of_b
+    runs: dict[str, SeedRuns] = {}
+    absent: dict[str, str] = {}
+    for name, (tables_a, tables_b) in tables.items():
+        if of[name].not_tested:
+            absent[name] = of[name].not_tested
+            continue
+        found = _seed_runs(of[name], tables_a, tables_b, order)
+        if found is None:
+            absent[name] = "fewer than two items have a score in every run"
+        else:
+            runs[name] = found
+    n_a, n_b = len(arms.a), len(arms.b)
+    how = f"the {n_a} and {n_b} runs of the two arms"
+    if order is not None:
+        how = f"{n_a} pairs of runs that share a training seed"
+    return SeedNoise(
+        design="arms" if order is None else "pairs", runs=runs, standing="measured", origin=how, absent=absent
+    )
+
+
+def _seed_runs(
+    arms: BenchmarkArms, tables_a: Sequence[pa.Table], tables_b: Sequence[pa.Table], order: list[int] | None
+) -> SeedRuns | None:
+    ids = _ids(tables_a[0]).filter(pa.array(_scored(tables_a)))
+    in_b = _ids(tables_b[0]).filter(pa.array(_scored(tables_b)))
+    ids = ids.take(pa.array(shared_rows(ids, in_b)[0]))
+    if len(ids) < 2:
+        return None
+    values_a, values_b = (np.stack([_values(t, ids) for t in side]) for side in (tables_a, tables_b))
+    rows = pa.array(shared_rows(ids, _ids(tables_a[0]))[1])
+    weights = None
+    if arms.info.summary == "pooled":
+        weighed = np.asarray(tables_a[0]["weight"].take(rows).to_numpy(), dtype=np.float64)
+        weights = weighed if np.ptp(weighed) > 0 and weighed.sum() > 0 else None
+    clusters = cluster_codes(tables_a[0]["cluster"].take(rows)) if arms.clustered else None
+    groups = [values_a, values_b] if order is None else [values_a - values_b[order]]
+    return SeedRuns(
+        unit=arms.info.unit,
+        spreads=tuple(spread(values, weights, clusters) for values in groups),
+        scores=tuple(tuple(map(float, np.average(values, axis=1, weights=weights))) for values in groups),
+    )
+
+
+def _scored(tables: Sequence[pa.Table]) -> FloatArray:
+    """Which rows of the first table have a score in all of them (their items are the same: `mean_rows` looked)."""
+    ids = _ids(tables[0])
+    kept = np.ones(len(ids), dtype=bool)
+    for table in tables:
+        taken = table.take(pa.array(shared_rows(ids, _ids(table))[1]))
+        unscored = pc.is_in(
+            taken["status"].combine_chunks().cast(pa.string()), value_set=pa.array(["missing", "excluded"])
+        )
+        kept &= _flags(pc.and_(pc.is_valid(taken["value"].combine_chunks()), pc.invert(unscored)))
+    return kept
+
+
+def _values(table: pa.Table, ids: pa.Array) -> FloatArray:
+    rows = shared_rows(ids, _ids(table))[1]
+    return np.asarray(table["value"].take(pa.array(rows)).to_numpy(), dtype=np.float64)
+
+
+def _ids(table: pa.Table) -> pa.Array:
+    return table["item_id"].combine_chunks().cast(pa.string())
+
+
+def _flags(mask: pa.Array) -> np.ndarray:
+    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
