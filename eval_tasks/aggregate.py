@@ -1,7 +1,7 @@
 """Score rows of a run -> measurements: each metric's score with n, se and ci95. Knows no engine and no guard.
 
 Plain methods by default: Wilson for right-or-wrong items, t for continuous ones, a ratio for pooled metrics, CR1 where
-the benchmark declares a cluster key. Strata (MMLU's subjects) change nothing here: the plain interval is the wider one.
+the benchmark declares a cluster key, errors within strata where it declares a stratum key and no clusters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eval_tasks.records import Run
     from eval_tasks.store import Store
 
-_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
+_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster", "stratum"]
 
 
 def aggregate(store: Store, run_id: str) -> list[Measurement]:
@@ -92,22 +92,23 @@ def aggregate_scores(
 ) -> list[Measurement]:
     """One measurement per metric of `scores`, the primary one first, the others by name.
 
-    scores: columns item_id, metric, value, weight, status, cluster (and sample_values where the benchmark is sampled);
-    one row per item and metric. n_attempted: items the plan asked for; those without a row are missing. contamination:
-    item_id -> status, None when never checked.
+    scores: columns item_id, metric, value, weight, status, cluster, stratum (and sample_values where the benchmark is
+    sampled); one row per item and metric. n_attempted: items the plan asked for; those without a row are missing.
+    contamination: item_id -> status, None when never checked.
     Raises DataError for two scores of one item, a value that is no finite number, or more items than were attempted.
     """
     found = set(pc.unique(scores["metric"]).to_pylist())
     if unknown := sorted(found - set(metric_infos)):
         raise DataError(f"{benchmark.name}: scores of {unknown[0]!r}, which scorer {benchmark.scorer.name!r} has not")
     metrics = sorted(found | {benchmark.primary_metric}, key=lambda m: (m != benchmark.primary_metric, m))
+    clustered, stratified = benchmark.cluster_key is not None, benchmark.stratum_key is not None
     measurements = []
     for metric in metrics:
         info = metric_infos[metric]
         rows = metric_rows(scores, metric)
         if rows.num_rows > n_attempted:
             raise DataError(f"{benchmark.name}, {metric}: {rows.num_rows} items scored, {n_attempted} were attempted")
-        items = item_scores(rows, info, clustered=benchmark.cluster_key is not None)
+        items = item_scores(rows, info, clustered=clustered, stratified=stratified)
         n_excluded = int(items.excluded.sum())
         n_missing = n_attempted - len(items.values) - n_excluded
         result = measured(items, info, n_missing=n_missing)
@@ -116,8 +117,9 @@ def aggregate_scores(
             within = within_item(rows, info, n_samples=benchmark.sampling.samples)
         companion = None
         if contamination is not None:
-            clustered = benchmark.cluster_key is not None
-            companion = companion_of(scores, contamination, metric=metric, info=info, clustered=clustered)
+            companion = companion_of(
+                scores, contamination, metric=metric, info=info, clustered=clustered, stratified=stratified
+            )
         measurements.append(
             Measurement(
                 run_id=run_id,

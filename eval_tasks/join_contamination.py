@@ -15,7 +15,7 @@ from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
 from eval_tasks.store import ContaminationCheck, Store
 
-_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster"]
+_COLUMNS = ["item_id", "metric", "value", "weight", "status", "cluster", "stratum"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,7 @@ def _companions(
             metric=m.metric,
             info=metric_of(benchmark, m.metric),
             clustered=benchmark.cluster_key is not None,
+            stratified=benchmark.stratum_key is not None,
         )
         share = companion.n_contaminated / m.n_attempted if m.n_attempted else 0.0
         found[m.benchmark_id, m.metric] = companion, note(checks, share)

@@ -10,7 +10,7 @@ import pytest
 from eval_tasks.aggregate import aggregate, aggregate_scores
 from eval_tasks.errors import DataError
 from eval_tasks.scoring.registry import MetricInfo
-from eval_tasks.stats.intervals import wilson
+from eval_tasks.stats.intervals import proportion, wilson
 from tests.compare.stored import GRADER, scores_of, stored_run
 from tests.store.samples import benchmark, checkpoint, run
 
@@ -79,6 +79,20 @@ def test_clusters_count_where_the_benchmark_declares_them():
     (clustered,) = measured(table(acc=items), 40, of=replace(BENCH, cluster_key="passage"))
     assert plain.ci95_method == "Wilson" and clustered.ci95_method == "clustered mean, CR1, t(7)"
     assert plain.score == clustered.score and plain.se != clustered.se
+
+
+def test_strata_count_where_the_benchmark_declares_them_and_no_clusters():
+    rows = table(acc=[(1.0,)] * 45 + [(0.0,)] * 5 + [(1.0,)] * 5 + [(0.0,)] * 45)
+    rows = rows.append_column("stratum", pa.array(["easy"] * 50 + ["hard"] * 50))
+    (plain,) = measured(rows, 100)
+    (inside,) = measured(rows, 100, of=replace(BENCH, stratum_key="subject"))
+    assert inside.ci95_method == "Wilson, stratified" and inside.score == plain.score
+    assert inside.se == pytest.approx(plain.se * 0.6, rel=0.01)  # .3 of .5 is within strata
+    (clustered,) = measured(rows, 100, of=replace(BENCH, stratum_key="subject", cluster_key="passage"))
+    assert "clustered" in clustered.ci95_method
+    checked = {f"i{k:04d}": "clean" if k % 2 else "contaminated" for k in range(100)}
+    (m,) = measured(rows, 100, of=replace(BENCH, stratum_key="subject"), contamination=checked)
+    assert m.companion.se < proportion(25, 50).se * 0.7
 
 
 def test_pooled_metrics_are_not_means_of_means():

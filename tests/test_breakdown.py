@@ -33,14 +33,20 @@ def colours_id(store: Store) -> str:
 def test_strata_and_categories_add_up_to_the_whole(store: Store, answered: Answered) -> None:
     categories = {"all": ["even", "odd"]}
     run_id = answered(lost, item={**ITEM, "category": "subject", "categories": categories})
-    even, odd = breakdown(store, run_id, colours_id(store), by="stratum")
+    found = breakdown(store, run_id, colours_id(store), by="stratum")
+    even, odd = found.groups
     assert (even.group, even.n, even.n_missing) == ("even", N_CHOICE // 2 - 1, 1)
     assert (odd.group, odd.n, odd.n_missing) == ("odd", N_CHOICE // 2, 0)
     right = sum((n // 2) % 4 == n % 4 for n in range(1, N_CHOICE - 1, 2))
     assert odd.score == pytest.approx(right / odd.n)
-    (whole,) = breakdown(store, run_id, colours_id(store), by="category")
+    (whole,) = breakdown(store, run_id, colours_id(store), by="category").groups
     measured = next(m for m in store.catalog.measurements(run_id) if m.benchmark == "colours" and m.primary)
     assert (whole.group, whole.score, whole.n, whole.ci95) == ("all", measured.score, measured.n, measured.ci95)
+    assert (found.micro.score, found.micro.n, found.micro.ci95) == (measured.score, measured.n, measured.ci95)
+    macro = found.macro
+    assert (macro.score, macro.n) == (pytest.approx((even.score + odd.score) / 2), 2)
+    assert macro.se == pytest.approx((even.se**2 + odd.se**2) ** 0.5 / 2)
+    assert macro.ci95[0] == pytest.approx(macro.score - 1.95996 * macro.se - even.score / 2 / (even.n + 1), abs=1e-5)
 
 
 def test_what_is_not_declared_is_refused(store: Store, answered: Answered) -> None:

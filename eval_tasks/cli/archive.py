@@ -87,17 +87,23 @@ def runs_show(run: str, as_json: bool) -> None:
 @click.option("--metric", default=None, help="Default: the benchmark's primary metric.")
 @json_option
 def runs_breakdown(run: str, benchmark: str, by: By, metric: str | None, as_json: bool) -> None:
-    """Show one benchmark's score per stratum or category, each with its interval. Describes; tests nothing."""
+    """Show one benchmark's score per stratum or category, and their averages, with intervals. It tests nothing."""
     store = opened()
     found = store.catalog.run(run)
     benchmark_id = _benchmark_id(store, found, benchmark)
-    groups = breakdown(store, found.run_id, benchmark_id, by=by, metric=metric)
+    shown = breakdown(store, found.run_id, benchmark_id, by=by, metric=metric)
     if as_json:
-        print_json([asdict(group) for group in groups])
+        print_json(asdict(shown))
         return
     record = store.catalog.benchmark_by_id(benchmark_id)
     unit = metric_of(record, metric or record.primary_metric).unit
-    rows = [(g.group, amount(g.score, unit), interval(g.ci95, unit), g.n, g.n_missing) for g in groups]
+    rows: list[tuple[object, ...]] = [
+        (g.group, amount(g.score, unit), interval(g.ci95, unit), g.n, g.n_missing) for g in shown.groups
+    ]
+    rows += [
+        (f"{name} average over {what}", amount(a.score, unit), interval(a.ci95, unit), a.n, "")
+        for name, what, a in (("micro", "items", shown.micro), ("macro", "groups", shown.macro))
+    ]
     print_table(f"{benchmark}, {metric or record.primary_metric} by {by}", (by, "score", "ci95", "n", "missing"), rows)
 
 

@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 from eval_tasks.errors import DataError, NotComparableError
 from eval_tasks.records.verdict import Compatibility
 from eval_tasks.stats.companion import item_statuses
-from eval_tasks.stats.influence import FloatArray
+from eval_tasks.stats.influence import FloatArray, IntArray
 from eval_tasks.stats.intervals import Interval
-from eval_tasks.stats.item_scores import BoolArray, MetricTraits, fraction_bounds, item_scores
+from eval_tasks.stats.item_scores import BoolArray, MetricTraits, fraction_bounds, item_scores, stratum_codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkArms:
     """One benchmark of two runs: the rows of `metric` in each, with columns item_id, value, weight, status, cluster.
 
-    `clustered`: a cluster key is declared, so the clustered p decides. `contamination`: item_id -> clean, contaminated,
+    `clustered`: a cluster key is declared, so the clustered p decides. `stratified`: a stratum key is (column stratum),
+    and errors are those within strata, unless items are clustered. `contamination`: item_id -> clean, contaminated,
     not_checkable; None when never checked. `not_tested`: why the benchmark takes no part, such as its quarantine.
     `difference`: which digest differs, in words, when the items of the two may not be the same. `grader`: whose scores.
     """
@@ -40,6 +41,7 @@ class BenchmarkArms:
     not_tested: str = ""
     notes: tuple[str, ...] = ()
     grader: str = ""
+    stratified: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Pairs:
     full_a: float | None
     full_b: float | None
     overlap_only: bool
+    strata: IntArray | None = None
 
     def only_clean(self) -> Pairs:
         """The pairs that are known to be clean; missing items are then unknown and bound nothing."""
@@ -73,6 +76,7 @@ class Pairs:
             b=self.b[keep],
             weights=None if self.weights is None else (self.weights[0][keep], self.weights[1][keep]),
             clusters=None if self.clusters is None else self.clusters.filter(pa.array(keep)),
+            strata=None if self.strata is None else self.strata[keep],
             clean=None,
             n_missing=0,
             gap=None,
@@ -122,6 +126,7 @@ def pair(arms: BenchmarkArms) -> Pairs:
         ),
         full_a=_full_score(items_a.values, items_a.weights),
         full_b=_full_score(items_b.values, items_b.weights),
+        strata=stratum_codes(arms.a["stratum"])[kept_a] if arms.stratified and not arms.clustered else None,
         overlap_only=len(rows_a) < max(len(ids_a), len(ids_b)),
     )
 

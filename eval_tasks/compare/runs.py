@@ -160,6 +160,11 @@ class _Tables:
     rows: tuple[list[pa.Table], list[pa.Table]]
 
 
+def _stratified(benchmark: BenchmarkVersion) -> bool:
+    """Whether errors are those within strata: where items are clustered the clusters decide."""
+    return benchmark.stratum_key is not None and benchmark.cluster_key is None
+
+
 def _tables(
     store: Store,
     arms: SeedArms,
@@ -168,10 +173,11 @@ def _tables(
     grader: str | None,
 ) -> _Tables:
     metric = _metric(versions[0], rule)
+    columns = [*_COLUMNS, "stratum"] if _stratified(versions[0]) else _COLUMNS
     runs = [(run, version) for arm, version in zip((arms.a, arms.b), versions, strict=True) for run in arm]
     grader = grader or common_grader(store, runs)
     rows = [
-        store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
+        store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=columns)
         for run, version in runs
     ]
     return _Tables(metric=metric, grader=grader, rows=(rows[: len(arms.a)], rows[len(arms.a) :]))
@@ -196,6 +202,7 @@ def _arms(
         a=rows[0],
         b=rows[1],
         clustered=in_a.cluster_key is not None,
+        stratified=_stratified(in_a),
         compatibility=level,
         difference=difference,
         contamination=contamination,

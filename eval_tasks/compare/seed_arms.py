@@ -130,8 +130,8 @@ def mean_rows(benchmark: str, arm: str, tables: Sequence[pa.Table]) -> pa.Table:
             "value": pa.array(mean, pa.float64(), mask=lost | excluded),
             "weight": first["weight"],
             "status": pa.array(status, pa.string()),
-            "cluster": first["cluster"],
         }
+        | {name: first[name] for name in ("cluster", "stratum") if name in first.column_names}
     )
 
 

@@ -101,11 +101,11 @@ def carrying(t: Tested, added: Sequence[Added], alpha: float) -> Tested:
 
 
 def estimate_of(arms: BenchmarkArms, pairs: Pairs) -> PairedEstimate:
-    """McNemar for right-or-wrong items that count alike, t for the rest, clustered where a cluster key is declared."""
+    """McNemar for right-or-wrong items that count alike, t for the rest, within clusters or strata where declared."""
     clusters = _codes(pairs)
     if arms.info.binary and pairs.weights is None:
-        return paired_binary(pairs.a, pairs.b, clusters)
-    return paired_continuous(pairs.a, pairs.b, clusters, pairs.weights)
+        return paired_binary(pairs.a, pairs.b, clusters, pairs.strata)
+    return paired_continuous(pairs.a, pairs.b, clusters, pairs.weights, pairs.strata)
 
 
 def _codes(pairs: Pairs) -> IntArray | None:

@@ -104,7 +104,7 @@ def companions(measurements: tuple[Measurement, ...]) -> Table:
                 m.contamination,
             )
         )
-    headings = ("Clean score", "95 % interval", "Clean n", "Flagged", "Not checkable", "Full − clean")
+    headings = ("Clean score", "95 % interval", "Clean n", "Flagged", "Not checkable", "Full − clean ± SE")
     return Table(
         name="companions",
         caption="The same scores on the items not found in the training corpora",

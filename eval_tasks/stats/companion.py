@@ -70,12 +70,19 @@ def item_statuses(item_ids: pa.ChunkedArray, contamination: Mapping[str, str]) -
 
 
 def companion_of(
-    scores: pa.Table, contamination: Mapping[str, str], *, metric: str, info: MetricTraits, clustered: bool
+    scores: pa.Table,
+    contamination: Mapping[str, str],
+    *,
+    metric: str,
+    info: MetricTraits,
+    clustered: bool,
+    stratified: bool = False,
 ) -> Companion:
     """The companion of one metric of a benchmark, from the run's score table of that benchmark.
 
-    contamination: item_id -> clean | contaminated | not_checkable. `clustered`: the benchmark declares a cluster key.
+    contamination: item_id -> clean | contaminated | not_checkable. `clustered`: the benchmark declares a cluster key;
+    `stratified`: a stratum key.
     """
     rows = metric_rows(scores, metric)
     statuses = item_statuses(rows["item_id"], contamination)
-    return companion(item_scores(rows, info, clustered=clustered), statuses, info)
+    return companion(item_scores(rows, info, clustered=clustered, stratified=stratified), statuses, info)

@@ -34,6 +34,24 @@ def pooled_influences(values: FloatArray, weights: FloatArray | None = None) -> 
     return score, weights * (values - score) / total
 
 
+def within_strata(influences: FloatArray, strata: IntArray) -> tuple[FloatArray, int]:
+    """Influences whose squares sum to the stratified variance ``sum_h (n_h / n)^2 s_h^2 / n_h``, and the degrees n - H.
+
+    Where a stratum's share of the items is fixed (a subject of MMLU), the spread between strata is no error: each
+    influence is taken from its stratum's mean, times ``sqrt(n_h / (n_h - 1))``. A stratum of one item has no spread of
+    its own and borrows that over all items. Valid for this mixture of strata only. Source: Cochran 1977, chapter 5.
+    """
+    _, codes = np.unique(strata, return_inverse=True)
+    size = np.bincount(codes)
+    centred = influences - (np.bincount(codes, weights=influences) / size)[codes]
+    centred *= np.sqrt(size / np.maximum(size - 1, 1))[codes]
+    alone = size[codes] == 1
+    if alone.any() and len(influences) > 1:
+        spread = float(np.sqrt(influences @ influences / (len(influences) - 1)))
+        centred[alone] = np.where(influences[alone] < 0, -spread, spread)
+    return centred, max(len(influences) - len(size), 1)
+
+
 def cluster_sums(influences: FloatArray, clusters: IntArray | None) -> FloatArray:
     """Influences summed within clusters, shape (number of clusters,). Without clusters each item is its own."""
     if clusters is None:

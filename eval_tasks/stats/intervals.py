@@ -1,8 +1,9 @@
 """Item scores -> one score with n, standard error and interval.
 
 `estimate` picks the method from what the metric is; the others are the methods. Wilson for right-or-wrong items, t for
-continuous ones, CR1 with t on G - 1 where items share a cluster, a ratio for pooled metrics. n = 0 gives None
-everywhere, n = 1 no standard error. Sources: Wilson 1927; Miller 2024 (arXiv 2411.00640); Cochran 1977, chapters 5, 6.
+continuous ones, CR1 with t on G - 1 where items share a cluster, within strata where the benchmark has them, a ratio
+for pooled metrics. n = 0 gives None everywhere, n = 1 no standard error. Sources: Wilson 1927; Miller 2024
+(arXiv 2411.00640); Cochran 1977, chapters 5, 6.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from eval_tasks.stats.influence import FloatArray, IntArray, is_zero, pooled_influences, standard_error
+from eval_tasks.stats.influence import FloatArray, IntArray, is_zero, pooled_influences, standard_error, within_strata
 
 Interval = tuple[float, float]
 
@@ -32,8 +33,8 @@ class Estimate:
 NOTHING = Estimate(score=None, n=0, se=None, ci=None, method="no scored items")
 
 
-def wilson(k: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """Wilson score interval of k right out of n; None when n is 0.
+def wilson(k: float, n: float, confidence: float = 0.95) -> Interval | None:
+    """Wilson score interval of k right out of n; None when n is 0. An effective size need not be whole.
 
     Written out, since scipy's goes by way of an exact test (20 times slower, and an equivalence test needs 80 of them).
     """
@@ -97,28 +98,42 @@ def pooled(
     return Estimate(score=score, n=len(values), se=se, ci=ci, method=method)
 
 
-def stratified(values: FloatArray, strata: IntArray, *, confidence: float = 0.95) -> Estimate:
-    """Mean with the error within strata only (a subject of MMLU is a stratum: its share of items is fixed).
+def stratified(
+    values: FloatArray,
+    strata: IntArray,
+    weights: FloatArray | None = None,
+    *,
+    binary: bool = False,
+    bounds: Interval | None = None,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The score with its error within strata only: `eval_tasks.stats.influence.within_strata`.
 
-    SE = sqrt(sum_h (n_h / n)^2 s_h^2 / n_h), t on n - H. Strata of one item have no spread of their own and borrow the
-    spread over all items. Valid for this mixture of strata only, so it is never picked without being asked for.
+    Right-or-wrong items get Wilson's interval at the number of items that would have this error without strata,
+    ``p (1 - p) / SE^2 + 1`` (its coverage is simulated: 94 to 96 % from 3 items a stratum on); others t on n - H. Where
+    no stratum has any spread there is nothing to gain, and the plain interval stands.
     """
     n = len(values)
-    if n == 0:
-        return NOTHING
-    score = float(values.mean())
-    if n == 1:
-        return Estimate(score=score, n=1, se=None, ci=None, method="stratified mean")
-    _, codes = np.unique(strata, return_inverse=True)
-    size = np.bincount(codes)
-    mean = np.bincount(codes, weights=values) / size
-    squares = np.bincount(codes, weights=(values - mean[codes]) ** 2)
-    variance = np.where(size > 1, squares / np.maximum(size - 1, 1), values.var(ddof=1))
-    se = float(np.sqrt(np.sum(size * variance)) / n)
-    df = max(n - len(size), 1)
-    return Estimate(
-        score=score, n=n, se=se, ci=t_interval(score, se, df, confidence), method=f"stratified mean, t({df})"
-    )
+    plain = proportion(int(np.count_nonzero(values)), n, confidence) if binary and weights is None else None
+    if plain is None:
+        plain = pooled(values, weights, confidence=confidence, bounds=bounds)
+    if n < 2 or plain.score is None:
+        return plain
+    _, influences = pooled_influences(values, weights)
+    inside, df = within_strata(influences, strata)
+    se = float(np.sqrt(inside @ inside))
+    if is_zero(se, 1.0):
+        return replace(plain, method=f"{plain.method}; no spread within strata")
+    if binary and weights is None:
+        p = plain.score
+        n_effective = p * (1 - p) / se**2 + 1
+        ci = wilson(p * n_effective, n_effective, confidence)
+        return replace(plain, se=se, ci=ci, method="Wilson, stratified")
+    ci = t_interval(plain.score, se, df, confidence)
+    if bounds is not None and ci is not None:
+        ci = max(ci[0], bounds[0]), min(ci[1], bounds[1])
+    what = "ratio" if weights is not None else "mean"
+    return replace(plain, se=se, ci=ci, method=f"stratified {what}, t({df})")
 
 
 def macro_average(scores: FloatArray, ses: FloatArray, confidence: float = 0.95) -> Estimate:
@@ -134,6 +149,7 @@ def estimate(
     values: FloatArray,
     weights: FloatArray | None = None,
     clusters: IntArray | None = None,
+    strata: IntArray | None = None,
     *,
     binary: bool,
     bounds: Interval | None = None,
@@ -141,14 +157,17 @@ def estimate(
 ) -> Estimate:
     """The score of one metric by the method that fits it.
 
-    values: shape (n,), finite. weights: None or all equal means each item counts alike. clusters: integer codes.
+    values: shape (n,), finite. weights: None or all equal means each item counts alike. clusters, strata: integer
+    codes; where items share clusters, strata are not looked at.
     """
     if weights is not None and (len(weights) == 0 or bool(np.all(weights == weights[0]))):
         weights = None
-    if binary and weights is None and clusters is None:
+    if binary and weights is None and clusters is None and strata is None:
         return proportion(int(np.count_nonzero(values)), len(values), confidence)
     if weights is not None and float(weights.sum()) <= 0:
         return NOTHING
+    if strata is not None and clusters is None:
+        return stratified(values, strata, weights, binary=binary, bounds=bounds, confidence=confidence)
     return pooled(values, weights, clusters, confidence=confidence, bounds=bounds)
 
 
@@ -166,7 +185,8 @@ def widen_for_missing(
     """`known` with its interval widened to what `n_missing` lost items could have scored.
 
     From the lower end with all of them at the worst value to the upper end with all at the best: `bounds` where the
-    metric has them, else the lowest and highest value seen. A lost item has the mean weight and a cluster of its own.
+    metric has them, else the lowest and highest value seen. A lost item has the mean weight and a cluster of its own;
+    the ends are those of the plain method, which strata only narrow.
     """
     if n_missing <= 0:
         return known

@@ -44,8 +44,8 @@ class MetricTraits(Protocol):
 class ItemScores:
     """Scored items of one metric. `scored`, `excluded`, `invalid`: one flag per row of the table, shape (rows,).
 
-    values, weights, clusters: one entry per scored row. weights is None unless the metric is pooled and they vary;
-    clusters is None when the benchmark declares none.
+    values, weights, clusters, strata: one entry per scored row. weights is None unless the metric is pooled and they
+    vary; clusters and strata are None when the benchmark declares none.
     """
 
     scored: BoolArray
@@ -54,6 +54,7 @@ class ItemScores:
     values: FloatArray
     weights: FloatArray | None
     clusters: IntArray | None
+    strata: IntArray | None = None
 
     @property
     def n_missing(self) -> int:
@@ -70,6 +71,7 @@ class ItemScores:
             values=self.values[kept],
             weights=None if self.weights is None else self.weights[kept],
             clusters=None if self.clusters is None else self.clusters[kept],
+            strata=None if self.strata is None else self.strata[kept],
         )
 
 
@@ -83,8 +85,8 @@ def metric_rows(scores: pa.Table, metric: str) -> pa.Table:
     return scores.filter(pc.equal(scores["metric"], metric))
 
 
-def item_scores(rows: pa.Table, info: MetricTraits, *, clustered: bool) -> ItemScores:
-    """Arrays of one metric's rows (columns item_id, value, weight, status and, when `clustered`, cluster).
+def item_scores(rows: pa.Table, info: MetricTraits, *, clustered: bool, stratified: bool = False) -> ItemScores:
+    """Arrays of one metric's rows: columns item_id, value, weight, status; cluster when `clustered`, stratum likewise.
 
     Raises DataError for an item with two scores, a value that is no finite number, or a weight below zero.
     """
@@ -111,6 +113,7 @@ def item_scores(rows: pa.Table, info: MetricTraits, *, clustered: bool) -> ItemS
         values=values,
         weights=weights if info.summary == "pooled" and len(weights) and np.ptp(weights) > 0 else None,
         clusters=cluster_codes(rows["cluster"])[scored] if clustered else None,
+        strata=stratum_codes(rows["stratum"])[scored] if stratified else None,
     )
 
 
@@ -118,7 +121,7 @@ def measured(items: ItemScores, info: MetricTraits, *, n_missing: int) -> Estima
     """The metric's score on these items, its interval widened to what `n_missing` lost items could have been."""
     bounds = fraction_bounds(info.unit)
     arrays = items.values, items.weights, items.clusters
-    known = estimate(*arrays, binary=info.binary, bounds=bounds)
+    known = estimate(*arrays, items.strata, binary=info.binary, bounds=bounds)
     return widen_for_missing(known, *arrays, n_missing=n_missing, binary=info.binary, bounds=bounds)
 
 
@@ -130,6 +133,13 @@ def cluster_codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
     unnamed = codes < 0
     codes[unnamed] = len(encoded.dictionary) + np.arange(int(np.count_nonzero(unnamed)))
     return np.asarray(codes, dtype=np.int64)
+
+
+def stratum_codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
+    """Integer codes of stratum names; items that name none are a stratum together."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    codes = whole.cast(pa.string()).dictionary_encode().indices.cast(pa.int64())
+    return np.asarray(pc.fill_null(codes, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _ascends(ids: pa.ChunkedArray) -> bool:

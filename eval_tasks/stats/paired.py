@@ -1,7 +1,8 @@
 """Two arms on the same items -> difference, standard error, interval and p. delta = A - B.
 
 McNemar's mid-p and Newcombe's interval for right-or-wrong items, paired t for the others, CR1 or CR2 where items share
-a cluster. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method 10; Dietterich 1998.
+a cluster, errors within strata where the benchmark has them: then `influences` are taken within strata too, so that a
+composite's error is. Sources: Fagerland, Lydersen, Laake 2013 (mid-p); Newcombe 1998, method 10; Dietterich 1998.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from eval_tasks.stats.influence import (
     is_zero,
     pooled_influences,
     standard_error,
+    within_strata,
 )
 from eval_tasks.stats.intervals import Interval, t_interval, wilson
 
@@ -132,10 +134,14 @@ def _phi(table: Table) -> float:
     return product / math.sqrt(math.prod(map(float, margins)))
 
 
-def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None) -> PairedEstimate:
+def paired_binary(
+    a: FloatArray, b: FloatArray, clusters: IntArray | None = None, strata: IntArray | None = None
+) -> PairedEstimate:
     """Two arrays of zeros and ones, shape (n,), n >= 1. Where clusters are given their p decides, mid-p stands beside.
 
-    Without any discordant pair the clustered interval would have no width; it is Newcombe's on that many clusters.
+    Strata move the standard error alone: mid-p is exact given the flips, whatever their strata, and Newcombe's interval
+    is a little wider than it must be. Without any discordant pair the clustered interval would have no width; it is
+    Newcombe's on that many clusters.
     """
     table = table_of(a, b)
     n, delta = table.n, (table.b - table.c) / table.n
@@ -143,6 +149,8 @@ def paired_binary(a: FloatArray, b: FloatArray, clusters: IntArray | None = None
     p_mid, p_exact = mcnemar_mid_p(table.b, table.c), mcnemar_exact(table.b, table.c)
     se, n_clusters = standard_error(influences, clusters)
     df = float(n_clusters - 1)
+    if clusters is None and strata is not None and se is not None:
+        influences, se, df = _inside(influences, strata)
     p: float | None = p_mid
     newcombe: Table | None = table
     method = "McNemar mid-p, Newcombe 10"
@@ -176,8 +184,9 @@ def paired_continuous(
     b: FloatArray,
     clusters: IntArray | None = None,
     weights: tuple[FloatArray, FloatArray] | None = None,
+    strata: IntArray | None = None,
 ) -> PairedEstimate:
-    """Paired t on item differences, clustered where clusters are given; with weights the difference of two ratios.
+    """Paired t on item differences, clustered or within strata where those are given; with weights of two ratios.
 
     Not Wilcoxon: it does not test the mean, and rejects true nulls on skewed differences.
     """
@@ -191,6 +200,9 @@ def paired_continuous(
     if clusters is not None and weights is None:
         se, df, kind = clustered_error(influences, clusters)
     what = "difference of ratios" if weights else "differences"
+    if clusters is None and strata is not None and se is not None:
+        influences, se, df = _inside(influences, strata)
+        what += f" within strata, t({_degrees(df)})"
     method = f"clustered {what}, {kind}, t({_degrees(df)})" if clusters is not None else f"paired t on {what}"
     return PairedEstimate(
         delta=delta,
@@ -207,6 +219,12 @@ def paired_continuous(
         newcombe=None,
         influences=influences,
     )
+
+
+def _inside(influences: FloatArray, strata: IntArray) -> tuple[FloatArray, float, float]:
+    """Influences within strata, their standard error and its degrees of freedom."""
+    inside, df = within_strata(influences, strata)
+    return inside, float(np.sqrt(inside @ inside)), float(df)
 
 
 def _degrees(df: float) -> str:

@@ -98,9 +98,10 @@ def test_each_step_runs_alone_and_evaluate_gives_the_same_rows(
     assert (first_row["item_id"], len(first_row["logprobs"])) == ("c000", 4)
     assert "close: 'colours'" in run("runs", "items", run_id, "--benchmark", "colors", code=2)
     assert [r["run_id"] for r in run_json("runs", "list", "--training-run", "tiny")] == [run_id]
-    groups = run_json("runs", "breakdown", run_id, "--benchmark", "colours")
+    groups = run_json("runs", "breakdown", run_id, "--benchmark", "colours")["groups"]
     assert [(g["group"], g["n"]) for g in groups] == [("even", 20), ("odd", 20)]
-    assert "colours, acc by stratum" in run("runs", "breakdown", run_id, "--benchmark", "colours")
+    shown = run("runs", "breakdown", run_id, "--benchmark", "colours")
+    assert "colours, acc by stratum" in shown and "macro average over groups" in shown
     step_by_step = rows_digest(run_id)
 
     with open_store(Settings()) as store:

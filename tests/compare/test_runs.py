@@ -152,6 +152,30 @@ def test_clusters_are_those_of_the_benchmark(store):
     assert compare(store, first.run_id, second.run_id).tests[0].method == "clustered pairs, CR2, t(24)"
 
 
+def test_strata_are_those_of_the_benchmark_and_give_way_to_clusters(store):
+    """80 items of subject x that A gained and 80 of y that it lost: within subjects nothing varies but a few."""
+    a_right, b_right = [1.0] * 80 + [0.0] * 80 + [1.0] * 4, [0.0] * 80 + [1.0] * 80 + [1.0] * 4
+    subjects = ["x"] * 82 + ["y"] * 82
+    found = {}
+    for k, keys in enumerate(({}, {"stratum_key": "s"}, {"stratum_key": "s", "cluster_key": "c"})):
+        bench = benchmark(name=f"strata-{k}", items_digest=f"{k:064x}", **keys)
+        a, b = (
+            stored_run(
+                store,
+                10 * k + side,
+                (
+                    bench,
+                    [replace(row, stratum=s, cluster=s) for row, s in zip(scores_of(bench, v), subjects, strict=True)],
+                ),
+            )
+            for side, v in ((1, a_right), (2, b_right))
+        )
+        (found[k],) = compare(store, a.run_id, b.run_id).tests
+    plain, inside, clustered = found.values()
+    assert (inside.p, inside.ci95, inside.delta) == (plain.p, plain.ci95, plain.delta)
+    assert inside.se < plain.se / 3 and clustered.method.startswith("clustered")
+
+
 def test_companions_need_every_corpus_of_either_checkpoint(store):
     first = stored_run(store, 1, (BENCH, scores_of(BENCH, A)), corpora=("web",))
     second = stored_run(store, 2, (BENCH, scores_of(BENCH, B)), corpora=("books",))

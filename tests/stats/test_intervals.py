@@ -128,14 +128,66 @@ def test_interval_of_a_fraction_stays_within_0_and_1():
 
 
 def test_strata_explain_spread_between_them():
-    values = np.array([0.0] * 10 + [1.0] * 10)
     strata = np.repeat([0, 1], 10)
-    assert stratified(values, strata).se == 0.0
     mixed = np.array([0.0, 1.0] * 10)
     # by hand: s_h^2 = 10 * .25 / 9 in each stratum; SE^2 = sum (1/2)^2 s_h^2 / 10
-    assert stratified(mixed, strata).se == pytest.approx(np.sqrt(2 * 0.25 * (2.5 / 9) / 10))
+    by_hand = np.sqrt(2 * 0.25 * (2.5 / 9) / 10)
+    assert stratified(mixed, strata).se == pytest.approx(by_hand)
+    result = stratified(np.array([0.0] * 9 + [1.0] + [1.0] * 9 + [0.0]), strata)
+    # s_h^2 = .9 * .1 * 10 / 9 = .1 in each stratum
+    assert result.se == pytest.approx(np.sqrt(2 * 0.25 * 0.1 / 10)) and result.method == "stratified mean, t(18)"
+    assert result.ci == pytest.approx((0.5 - 2.1009 * result.se, 0.5 + 2.1009 * result.se), abs=1e-5)
     assert stratified(np.array([]), strata[:0]) == NOTHING
     assert stratified(np.array([1.0]), strata[:1]).se is None
+
+
+def test_a_stratified_proportion_is_wilsons_at_its_effective_size():
+    values, strata = np.array([1.0] * 90 + [0.0] * 10 + [1.0] * 10 + [0.0] * 90), np.repeat([0, 1], 100)
+    result = estimate(values, None, None, strata, binary=True, bounds=FRACTION)
+    # by hand: s_h^2 = .09 * 100 / 99; SE^2 = 2 * .25 * s_h^2 / 100; n' = .25 / SE^2 + 1 = 551 of 200 items
+    assert result.se**2 == pytest.approx(0.5 * 0.09 / 99)
+    assert result.ci == pytest.approx(wilson(551 / 2, 551)) and (result.score, result.n) == (0.5, 200)
+    assert result.method == "Wilson, stratified"
+
+
+def test_one_stratum_is_none():
+    values = np.array([1.0] * 41 + [0.0] * 9)
+    one = estimate(values, None, None, np.zeros(50, dtype=np.int64), binary=True, bounds=FRACTION)
+    plain = proportion(41, 50)
+    assert (one.se, *one.ci) == pytest.approx((plain.se, *plain.ci))
+
+
+def test_where_no_stratum_has_a_spread_the_plain_interval_stands():
+    values, strata = np.array([0.0] * 10 + [1.0] * 10), np.repeat([0, 1], 10)
+    result = estimate(values, None, None, strata, binary=True, bounds=FRACTION)
+    assert result.ci == wilson(10, 20) and result.method.endswith("no spread within strata")
+
+
+def test_strata_of_one_item_borrow_the_spread_over_all():
+    values = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    result = estimate(values, None, None, np.arange(5), binary=True, bounds=FRACTION)
+    assert result.se == pytest.approx(proportion(3, 5).se)
+
+
+def test_clusters_come_before_strata():
+    values, codes = np.array([0.0, 1.0] * 10), np.repeat(np.arange(5), 4)
+    clustered = estimate(values, None, codes, binary=True, bounds=FRACTION)
+    assert estimate(values, None, codes, codes // 2, binary=True, bounds=FRACTION) == clustered
+
+
+def test_a_ratio_within_strata_leaves_out_the_spread_between_them():
+    rng = np.random.default_rng(3)
+    strata = np.repeat([0, 1], 50)
+    values, weights = strata + rng.normal(0, 0.1, 100), rng.uniform(1, 3, 100)
+    plain, inside = estimate(values, weights, binary=False), estimate(values, weights, None, strata, binary=False)
+    assert inside.score == plain.score and inside.se < plain.se / 3 and inside.method == "stratified ratio, t(98)"
+
+
+def test_missing_items_of_a_stratified_score_widen_to_the_plain_ends():
+    values, strata = np.array([1.0, 0.0] * 25), np.repeat([0, 1], 25)
+    known = estimate(values, None, None, strata, binary=True, bounds=FRACTION)
+    wide = widen_for_missing(known, values, n_missing=10, binary=True, bounds=FRACTION)
+    assert wide.ci == pytest.approx((wilson(25, 60)[0], wilson(35, 60)[1])) and wide.se == known.se
 
 
 def test_macro_average_has_its_own_error():

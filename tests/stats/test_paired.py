@@ -124,6 +124,34 @@ def test_clusters_without_any_flip_have_a_width():
     assert low < 0 < high and high > 0.1
 
 
+def test_strata_move_the_error_and_not_mcnemars_test():
+    rng = np.random.default_rng(8)
+    strata = np.repeat([0, 1], 200)
+    a = (rng.random(400) < np.where(strata == 0, 0.9, 0.3)).astype(float)
+    b = (rng.random(400) < np.where(strata == 0, 0.3, 0.9)).astype(float)
+    plain, inside = paired_binary(a, b), paired_binary(a, b, None, strata)
+    assert (inside.p, inside.p_exact, inside.interval()) == (plain.p, plain.p_exact, plain.interval())
+    d = a - b
+    by_hand = np.sqrt(sum(0.25 * d[strata == h].var(ddof=1) / 200 for h in (0, 1)))
+    assert inside.se == pytest.approx(by_hand) and inside.se < 0.8 * plain.se and inside.df == 398
+    assert inside.influences @ inside.influences == pytest.approx(inside.se**2)
+
+
+def test_differences_within_strata_have_their_own_t_interval():
+    rng = np.random.default_rng(9)
+    strata = np.repeat([0, 1, 2], 40)
+    x = rng.normal(strata, 0.2)
+    found = paired_continuous(x, np.zeros(120), strata=strata)
+    assert found.method == "paired t on differences within strata, t(117)"
+    low, high = found.interval()
+    assert (high - low) / 2 == pytest.approx(found.se * 1.98045, rel=1e-4) and found.se < 0.03
+    clusters = np.arange(120) // 4
+    assert (
+        paired_continuous(x, np.zeros(120), clusters, strata=strata).se
+        == paired_continuous(x, np.zeros(120), clusters).se
+    )
+
+
 def test_one_cluster_or_one_pair_cannot_be_tested():
     assert paired_continuous(np.array([1.0]), np.array([0.5])).p is None
     assert paired_binary(*arrays(3, 2, 0, 1), np.zeros(6, dtype=np.int64)).p is None

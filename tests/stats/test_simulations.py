@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from eval_tasks.stats.companion import difference_se
+from eval_tasks.stats.composite import Component, composite
 from eval_tasks.stats.influence import standard_error
-from eval_tasks.stats.intervals import t_interval
-from eval_tasks.stats.multiplicity import benjamini_hochberg
+from eval_tasks.stats.intervals import pooled, stratified, t_interval, wilson
+from eval_tasks.stats.multiplicity import benjamini_hochberg, false_coverage_confidence
 from eval_tasks.stats.paired import Table, mcnemar_mid_p, newcombe10, paired_binary, paired_continuous
 from eval_tasks.stats.power import paired_mde
 from eval_tasks.stats.recipes import Added, CommonVariance, flip_variance, moderated, recipe_estimate
@@ -31,6 +33,105 @@ def test_newcombes_interval_covers(n, psi, delta):
     found = [newcombe10(t) for t in tables(rng, n, psi, delta, repetitions)]
     covered = np.mean([low <= delta <= high for low, high in found])
     assert covered >= 0.95 - tolerance(0.95, repetitions)
+
+
+@pytest.mark.parametrize(("per_stratum", "n_strata"), [(3, 57), (10, 20), (100, 4)])
+def test_stratified_proportions_cover_and_are_narrower(per_stratum, n_strata):
+    rng, repetitions = np.random.default_rng(11), 2_000
+    shares = rng.beta(0.7, 0.5, n_strata)
+    strata = np.repeat(np.arange(n_strata), per_stratum)
+    found, plain = [], []
+    for _ in range(repetitions):
+        values = (rng.random(len(strata)) < shares[strata]).astype(float)
+        found.append(stratified(values, strata, binary=True).ci)
+        plain.append(wilson(int(values.sum()), len(values)))
+    covered = np.mean([low <= shares.mean() <= high for low, high in found])
+    assert covered == pytest.approx(0.95, abs=0.01 + tolerance(0.95, repetitions))
+    assert np.mean(np.diff(found)) < 0.85 * np.mean(np.diff(plain))
+
+
+def test_intervals_of_losses_cover_within_strata_and_within_clusters():
+    """A stratum's level is fixed and a cluster's is drawn: the same items, two questions, two errors."""
+    rng, repetitions = np.random.default_rng(12), 2_000
+    groups = np.repeat(np.arange(60), 10)
+    levels = rng.normal(0, 1, 60)
+    inside = across = ignored = 0
+    for _ in range(repetitions):
+        low, high = stratified(rng.normal(levels[groups], 0.5), groups).ci
+        inside += low <= levels.mean() <= high
+        drawn = rng.normal(rng.normal(0, 1, 60)[groups], 0.5)
+        low, high = pooled(drawn, None, groups).ci
+        across += low <= 0 <= high
+        low, high = pooled(drawn).ci
+        ignored += low <= 0 <= high
+    for covered in (inside, across):
+        assert covered / repetitions == pytest.approx(0.95, abs=0.005 + tolerance(0.95, repetitions))
+    assert ignored / repetitions < 0.7
+
+
+def test_wilson_covers_in_simulation_as_enumerated():
+    rng, repetitions = np.random.default_rng(13), 4_000
+    for n, p in ((50, 0.1), (500, 0.82), (2_000, 0.97)):
+        found = [wilson(int(k), n) for k in rng.binomial(n, p, repetitions)]
+        covered = np.mean([low <= p <= high for low, high in found])
+        assert covered == pytest.approx(0.95, abs=0.02 + tolerance(0.95, repetitions))
+
+
+def test_the_companions_difference_covers():
+    """full - clean against its expectation, with 60 of 1,000 items contaminated and easier."""
+    rng, repetitions = np.random.default_rng(14), 2_000
+    covered = 0
+    for _ in range(repetitions):
+        dirty, clean = (rng.random(60) < 0.9).astype(float), (rng.random(940) < 0.8).astype(float)
+        se = difference_se(dirty, clean)
+        difference = np.concatenate([dirty, clean]).mean() - clean.mean()
+        covered += abs(difference - 0.06 * 0.1) <= 1.96 * se
+    assert covered / repetitions == pytest.approx(0.95, abs=0.02 + tolerance(0.95, repetitions))
+
+
+def test_false_coverage_intervals_of_called_benchmarks_cover():
+    """Of the benchmarks that BH calls, the FCR-adjusted intervals miss at most 5 %; plain ones miss far more."""
+    rng, families, m = np.random.default_rng(15), 400, 50
+    truth = np.concatenate([np.zeros(40), np.full(10, 2.5)])
+    plain, adjusted, called = 0, 0, 0
+    for _ in range(families):
+        found = rng.normal(truth, 1)
+        p = np.array([math.erfc(abs(x) / math.sqrt(2)) for x in found])
+        picked = benjamini_hochberg(p) <= 0.05
+        if not picked.any():
+            continue
+        confidence = false_coverage_confidence(int(picked.sum()), m, 0.05)
+        for x, t in zip(found[picked], truth[picked], strict=True):
+            low, high = t_interval(x, 1.0, math.inf)
+            plain += not low <= t <= high
+            low, high = t_interval(x, 1.0, math.inf, confidence)
+            adjusted += not low <= t <= high
+            called += 1
+    assert called > 1_000
+    assert adjusted / called <= 0.05 + tolerance(0.05, called)
+    assert plain / called > 0.1
+
+
+def test_a_composites_interval_covers_with_clusters_across_benchmarks():
+    rng, repetitions, weights = np.random.default_rng(16), 1_000, (0.6, 0.4)
+    codes = [np.repeat(np.arange(80), 5), np.repeat(np.arange(80), 3)]
+    joint = apart = 0
+    for _ in range(repetitions):
+        pull = rng.normal(0, 0.3, 80)
+        parts = []
+        for weight, clusters in zip(weights, codes, strict=True):
+            d = rng.normal(pull[clusters], 1)
+            parts.append(
+                Component(weight=weight, delta=float(d.mean()), influences=(d - d.mean()) / len(d), clusters=clusters)
+            )
+        found = composite(parts)
+        low, high = t_interval(found.delta, found.se, found.df)
+        joint += low <= 0 <= high
+        items = composite([Component(weight=c.weight, delta=c.delta, influences=c.influences) for c in parts])
+        low, high = t_interval(items.delta, items.se, items.df)
+        apart += low <= 0 <= high
+    assert joint / repetitions == pytest.approx(0.95, abs=0.005 + tolerance(0.95, repetitions))
+    assert apart / repetitions < 0.93
 
 
 def test_mid_p_calls_nothing_at_about_its_level_when_nothing_is_there():
