@@ -8,6 +8,7 @@ Knows no tokens.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,12 +58,17 @@ def _attention_forward(
     softcap: float | None = None,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
-    if attention_mask is not None:
+    refuse_mask(attention_mask)
+    form = Form(scaling, sliding_window, softcap)
+    return attend(module.layer_idx, query[0], key[0], value[0], form)[None], None
+
+
+def refuse_mask(mask: torch.Tensor | None) -> None:
+    """Raise ValueError for a mask: what to attend to is `attend`'s alone."""
+    if mask is not None:
         raise ValueError(
             "tile attention was given a mask: this version of transformers calls it otherwise than expected"
         )
-    form = Form(scaling, sliding_window, softcap)
-    return attend(module.layer_idx, query[0], key[0], value[0], form)[None], None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +99,18 @@ class Span:
 
 
 class PackedAttention:
-    """Attention of the spans of a packed forward. Rows that belong to no span come out as zeros."""
+    """Attention of the spans of a packed forward. What rows that belong to no span come out as is nobody's."""
 
     def __init__(self, spans: Sequence[Span], device: torch.device) -> None:
         import torch
 
         self._spans = spans
+        self._scratch = Scratch()
         self._masks: dict[tuple[int, int | None], torch.Tensor | None] = {}
+        self._ways: dict[tuple[int, int, int], tuple[torch.Tensor, torch.Tensor]] = {}
         # Where each row goes in the list of all tiles of all spans, and which row each place of a tile is filled with:
         # its own, or any row of the span where it has none.
-        self._owned = spans[-1].row + spans[-1].n
-        places = [0] * self._owned
+        places = [0] * (spans[-1].row + spans[-1].n)
         filled: list[int] = []
         for span in spans:
             first = len(filled) + span.start % TILE
@@ -120,9 +127,9 @@ class PackedAttention:
         groups = k.shape[0]
         repeats = heads // groups
         # The query heads of a group become rows of one product: their keys are read once and never copied.
-        tiled = (q.transpose(0, 1) * form.scale).index_select(0, self._filled)
-        tiled = tiled.view(-1, TILE, groups, repeats, width).permute(0, 2, 3, 1, 4)
-        tiled = tiled.reshape(-1, groups, repeats * TILE, width).to(self._spans[0].cache.dtype)
+        there, back = self._ways_of(n_rows, groups, repeats)
+        tiled = q.transpose(0, 1).to(self._spans[0].cache.dtype).reshape(-1, width).index_select(0, there)
+        tiled = tiled.view(-1, groups, repeats * TILE, width)
         out = tiled.new_empty(tiled.shape)
         tile = 0
         with one_thread():
@@ -132,10 +139,22 @@ class PackedAttention:
                     first = _first_key(i, form.window)
                     self._attend(tiled[tile], keys, values, slice(first, (i + 1) * TILE), form, out[tile])
                     tile += 1
-        out = out.view(-1, groups, repeats, TILE, width).permute(0, 3, 1, 2, 4).reshape(-1, heads, width)
-        attended = q.new_zeros(n_rows, heads, width)
-        attended[: self._owned] = out.index_select(0, self._places).to(q.dtype)
-        return attended
+        return out.view(-1, width).index_select(0, back).view(n_rows, heads, width).to(q.dtype)
+
+    def _ways_of(self, n_rows: int, groups: int, repeats: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows (row, head) that the tiles (tile, group, repeat, position) are filled with, and the way back."""
+        import torch
+
+        known = self._ways.get((n_rows, groups, repeats))
+        if known is None:
+            heads = groups * repeats
+            by_tile = self._filled.view(-1, 1, TILE) * heads
+            there = by_tile + torch.arange(heads, device=by_tile.device)[None, :, None]
+            places = torch.cat((self._places, self._places.new_zeros(n_rows - len(self._places))))[:, None]
+            of_heads = torch.arange(heads, device=by_tile.device)[None] * TILE
+            back = places // TILE * (heads * TILE) + of_heads + places % TILE
+            known = self._ways[n_rows, groups, repeats] = there.reshape(-1), back.reshape(-1)
+        return known
 
     def _attend(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: slice, form: Form, out: torch.Tensor
@@ -143,11 +162,11 @@ class PackedAttention:
         """softmax(q k' + mask) v for one tile of one sequence."""
         import torch
 
-        scores = _scores(q, k[:, seen], form)
+        scores = _scores(q, k[:, seen], form, self._scratch)
         mask = self._mask(scores.shape[2], form.window, scores)
         by_row = scores.view(scores.shape[0], -1, TILE, scores.shape[2])
         by_row[..., -mask.shape[1] :] += mask
-        torch.bmm(scores.softmax(dim=-1), v[:, seen], out=out)
+        torch.bmm(torch.softmax(scores, -1, out=scores), v[:, seen], out=out)
 
     def _mask(self, n_keys: int, window: int | None, like: torch.Tensor) -> torch.Tensor:
         """(TILE, the last keys that some row may not see): 0 where it may, -inf where not."""
@@ -172,6 +191,7 @@ class DecodeAttention:
     def __init__(self, caches: Sequence[torch.Tensor], positions: Sequence[int]) -> None:
         self._caches = caches
         self._positions = positions
+        self._scratch = Scratch()
 
     def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form) -> torch.Tensor:
         """See Attend."""
@@ -180,7 +200,7 @@ class DecodeAttention:
         heads, n_rows, width = q.shape
         groups = k.shape[0]
         dtype = self._caches[0].dtype
-        by_row = (q.transpose(0, 1) * form.scale).to(dtype).reshape(n_rows, groups, heads // groups, width)
+        by_row = q.transpose(0, 1).to(dtype).reshape(n_rows, groups, heads // groups, width)
         new = torch.stack((k, v)).to(dtype)
         out = by_row.new_zeros(by_row.shape)
         with one_thread():
@@ -189,8 +209,8 @@ class DecodeAttention:
                 kept[:, :, position] = new[:, :, row]
                 first = 0 if form.window is None else max(0, position + 1 - form.window)
                 keys, values = kept[:, :, first : position + 1]
-                scores = _scores(by_row[row], keys, form)
-                torch.bmm(scores.softmax(dim=-1), values, out=out[row])
+                scores = _scores(by_row[row], keys, form, self._scratch)
+                torch.bmm(torch.softmax(scores, -1, out=scores), values, out=out[row])
         return out.view(n_rows, heads, width).to(q.dtype)
 
 
@@ -212,11 +232,26 @@ class MixedAttention:
         return torch.cat((packed, decoded))
 
 
-def _scores(q: torch.Tensor, k: torch.Tensor, form: Form) -> torch.Tensor:
-    """q k', bounded where the layer bounds it; q is scaled."""
+class Scratch:
+    """Room for one tile's scores at a time: the same pages, again and again, are in the processor's cache."""
+
+    def __init__(self) -> None:
+        self._room: torch.Tensor | None = None
+
+    def of(self, like: torch.Tensor, *shape: int) -> torch.Tensor:
+        """A tensor of `shape` with anything in it, valid until the next one is asked for."""
+        n = math.prod(shape)
+        if self._room is None or self._room.numel() < n:
+            self._room = like.new_empty(n)
+        return self._room[:n].view(shape)
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor, form: Form, scratch: Scratch) -> torch.Tensor:
+    """q k' scaled, and bounded where the layer bounds it."""
     import torch
 
-    scores = torch.bmm(q, k.transpose(1, 2))
+    scores = scratch.of(q, q.shape[0], q.shape[1], k.shape[1])
+    torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=form.scale, out=scores)
     if form.softcap is not None:
         scores.div_(form.softcap).tanh_().mul_(form.softcap)
     return scores

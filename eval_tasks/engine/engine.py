@@ -15,15 +15,17 @@ from typing import Any, Literal
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.engine import cuda
+from eval_tasks.engine.allocator import give_back, keep_freed
 from eval_tasks.engine.architectures import check_architecture, check_reference_architecture
 from eval_tasks.engine.experts import pin_experts
 from eval_tasks.engine.forward import Body
 from eval_tasks.engine.generation import Generator
 from eval_tasks.engine.head import Head
+from eval_tasks.engine.layers import pin_layers
 from eval_tasks.engine.likelihood import score
 from eval_tasks.engine.linears import pin_linears
 from eval_tasks.engine.loading import load_model, own_weights
-from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted, give_back
+from eval_tasks.engine.memory import WEIGHTS_ALONE, Workload, fitted
 from eval_tasks.engine.prefix import PrefixPaths
 from eval_tasks.engine.runtime import check_config, pin_threads, prepare_torch
 from eval_tasks.engine.tensor_parallel import Total, check_shares, share_of
@@ -178,10 +180,13 @@ def assemble(model: Any, config: EngineConfig, *, rank: int = 0, total: Total | 
     share = None if total is None else share_of(base, rank, config.tensor_parallel, total)
     widths = [*pin_linears(base, share), *pin_experts(base)]
     body = Body(base, base.config, widths=widths, degree=config.tensor_parallel)
+    own_weights(base)
     if cuda.uses_kernels(body.device):
         from eval_tasks.engine.cuda.rows import pin_norms
 
         pin_norms(base)
-    own_weights(base)
+    else:
+        pin_layers(base)
     give_back()
+    keep_freed()
     return body, head

@@ -18,7 +18,7 @@ from eval_tasks.engine.sampling import Row
 if TYPE_CHECKING:
     import torch
 
-_MOST_ROWS = 128
+_MOST_ROWS = 512
 _MOST_LOGITS = 16 * 1024 * 1024
 
 

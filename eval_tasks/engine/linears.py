@@ -1,8 +1,9 @@
 """A loaded model in, the same model with every linear layer on one matrix multiplication out.
 
-On CPU all go through oneDNN in every dtype: its results for a row do not depend on how many rows there are (two or
-more) nor on one or two threads. MKL, torch's choice for fp32, splits the sum over K at some shapes with two threads
-(64 against 256 rows of a 1536 -> 576 layer differ), and has other kernels below 16 rows.
+On CPU all go through oneDNN in every dtype: its float32 results for a row do not depend on how many rows there are (two
+or more) nor on one or two threads. MKL, torch's choice for fp32, splits the sum over K at some shapes with two threads
+(64 against 256 rows of a 1536 -> 576 layer differ), and has other kernels below 16 rows. On matrix units (AMX) oneDNN
+splits a bfloat16 sum over K by how many rows there are: there every product has BLOCK_ROWS of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import torch
 
 MIN_ROWS = 4
+# Measured on AMX: a row of so many has the same bits at any place and beside any others, on one thread and on two.
+BLOCK_ROWS = 64
 # Two threads share an element-wise operation in halves, and each half is done 64 elements at a time with another
 # instruction for the rest: a multiple of 128 elements leaves no rest at any row.
 ELEMENTS = 128
@@ -69,19 +72,67 @@ class Product:
         """The product through `activation`, in `inner_dtype`."""
         import torch
 
-        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
-            x.to(self.inner_dtype), self._weight, self._bias, activation.name, [], activation.algorithm
-        )
-        return y
+        def product(rows: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+                rows, self._weight, self._bias, activation.name, [], activation.algorithm
+            )
+            return y
+
+        return self._in_blocks(product, x)
 
     def times(self, x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
         """The product times `factor`, element by element, in `inner_dtype`."""
+        return self._with(x, factor, "mul")
+
+    def plus(self, x: torch.Tensor, term: torch.Tensor | None) -> torch.Tensor:
+        """The product, plus `term` when there is one, in the model's dtype, rounded where two operations round."""
         import torch
 
-        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
-            x.to(self.inner_dtype), factor, self._weight, self._bias, "mul"
-        )
-        return y
+        if term is None:
+            return self(x)
+        if self.dtype == torch.float32 and type(self) is Product:
+            return self._with(x, term, "add")
+        return term + self(x)
+
+    def _with(self, x: torch.Tensor, other: torch.Tensor, operation: str) -> torch.Tensor:
+        import torch
+
+        def product(rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+                rows, others, self._weight, self._bias, operation
+            )
+            return y
+
+        return self._in_blocks(product, x, other)
+
+    def _in_blocks(self, product: Callable[..., torch.Tensor], x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        """`product` of all rows at once, or of BLOCK_ROWS at a time, the last ones filled up with zeros."""
+        import torch
+
+        x = x.to(self.inner_dtype)
+        if self.inner_dtype == torch.float32:
+            return product(x, *others)
+        n_rows = x.shape[:-1].numel()
+        filler = -n_rows % BLOCK_ROWS
+        padded = [torch.nn.functional.pad(t.reshape(n_rows, -1), (0, 0, 0, filler)) for t in (x, *others)]
+        starts = range(0, n_rows, BLOCK_ROWS)
+        y = torch.cat([product(*(t[start : start + BLOCK_ROWS] for t in padded)) for start in starts])
+        return y[:n_rows].view(*x.shape[:-1], -1)
+
+
+class GatedFeedForward:
+    """x -> down(act(gate(x)) * up(x)), plus `residual` when one is given: three products with all else inside them."""
+
+    def __init__(self, gate: Product, up: Product, down: Product, activation: Activation) -> None:
+        self._gate = gate
+        self._up = up
+        self._down = down
+        self._activation = activation
+
+    def __call__(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """The feed-forward of x (..., width), in the model's dtype."""
+        x = x.to(self._gate.inner_dtype)
+        return self._down.plus(self._up.times(x, self._gate.inner(x, self._activation)), residual)
 
 
 Multiply = Callable[["torch.Tensor"], "torch.Tensor"]
@@ -146,10 +197,4 @@ def _fuse(module: Any) -> None:
     if activation is None or len(products) < len(layers):
         return
     gate, up, down = products
-
-    def forward(x: torch.Tensor) -> torch.Tensor:
-        x = x.to(gate.inner_dtype)
-        result: torch.Tensor = down(up.times(x, gate.inner(x, activation)))
-        return result
-
-    object.__setattr__(module, "forward", forward)
+    object.__setattr__(module, "forward", GatedFeedForward(gate, up, down, activation))

@@ -5,7 +5,6 @@ What counts is memory that the kernel cannot take back: pages of a mapped weight
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -232,13 +231,6 @@ def need_of(model: Model, config: EngineConfig, tuning: EngineTuning, workload: 
         prefixes=prefixes,
         activations=_activations(model, config, tuning, workload),
     )
-
-
-def give_back() -> None:
-    """Return what the allocator holds and nothing uses to the system, where the C library can (glibc)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def amount(n_bytes: int) -> str:

@@ -42,3 +42,21 @@ def test_both_kinds_of_layer_are_pinned_and_keep_one_copy_of_their_weights() -> 
     assert pin_linears(model) == [8, 16, 24]
     assert torch.allclose(model(x), expected, atol=1e-5)
     assert [layer.weight.numel() for layer in model] == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_is_added_inside_a_product_is_the_sum_and_a_row_is_its_own(dtype: str) -> None:
+    import torch
+
+    from eval_tasks.engine.linears import Product
+
+    generator = torch.Generator().manual_seed(0)
+    own = getattr(torch, dtype)
+    product = Product(torch.randn(96, 600, generator=generator).to(own), torch.randn(96, generator=generator).to(own))
+    x = torch.randn(2, 100, 600, generator=generator).to(own)
+    term = torch.randn(2, 100, 96, generator=generator).to(own)
+    whole = product.plus(x, term)
+    torch.testing.assert_close(whole, product(x) + term, rtol=1e-5 if dtype == "float32" else 0, atol=0)
+    assert torch.equal(product.plus(x, None), product(x))
+    for rows in (4, 33, 64, 100):
+        assert torch.equal(product.plus(x[:, -rows:], term[:, -rows:]), whole[:, -rows:])

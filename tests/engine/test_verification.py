@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_tasks.engine import attention, head, linears, load_engine, prefix, verification, verify_engine
+from eval_tasks.engine import head, layers, linears, load_engine, prefix, verification, verify_engine
 from eval_tasks.engine.verification import PLAIN_MODEL
 from eval_tasks.errors import CheckpointError
 from eval_tasks.records import EngineConfig
@@ -98,8 +98,8 @@ def test_a_row_that_takes_from_its_neighbour_is_found(build, monkeypatch: pytest
 
 def test_another_function_is_found(build, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeatable and wrong: attention with another scale."""
-    exact = attention.Form
-    monkeypatch.setattr(attention, "Form", lambda scale, *more: exact(scale * 1.1, *more))
+    exact = layers.Form
+    monkeypatch.setattr(layers, "Form", lambda scale, *more: exact(scale * 1.1, *more))
     checks = found(build("llama"))
     assert checks["alone"].passed
     assert not checks[PLAIN_MODEL].passed

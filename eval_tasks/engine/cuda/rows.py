@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eval_tasks.engine.cuda import aligned
+from eval_tasks.engine.layers import RMS_NORMS, eps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,20 +14,6 @@ if TYPE_CHECKING:
 
 _SOFTMAX_BLOCK = 4096
 _WARPS = 8
-
-# transformers' classes whose forward is x / sqrt(mean(x^2) + eps) * weight, by whether the weight is an offset from 1.
-RMS_NORMS = {
-    "LlamaRMSNorm": False,
-    "MistralRMSNorm": False,
-    "MixtralRMSNorm": False,
-    "Qwen2RMSNorm": False,
-    "Qwen2MoeRMSNorm": False,
-    "Qwen3RMSNorm": False,
-    "Qwen3MoeRMSNorm": False,
-    "GemmaRMSNorm": True,
-    "Gemma2RMSNorm": True,
-    "Gemma3RMSNorm": True,
-}
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, *, unit_offset: bool = False) -> torch.Tensor:
@@ -83,7 +70,7 @@ def pin_norms(base: torch.nn.Module) -> int:
 
 def _norm_of(module: Any, *, unit_offset: bool) -> Callable[[torch.Tensor], torch.Tensor]:
     weight = aligned(module.weight.detach())
-    eps = float(module.eps if hasattr(module, "eps") else module.variance_epsilon)
+    eps = eps_of(module)
     return lambda x: rms_norm(x, weight, eps, unit_offset=unit_offset)
 
 
