@@ -173,15 +173,29 @@ def validate_scorer(ref: ScorerRef, kind: Kind) -> None:
 
 
 def merged_parameters(ref: ScorerRef) -> dict[str, Any]:
-    """The scorer's parameters, defaults filled in. Raises UserError for an unknown name or another type."""
+    """The scorer's parameters, defaults filled in, numbers of the default's type: 1 and 1.0 are one number.
+
+    Raises UserError for an unknown name or another type.
+    """
     found = find_scorer(ref.name)
+    given: dict[str, Any] = {}
     for name, value in ref.parameters.items():
         if name not in found.parameters:
             raise UserError(f"scorer {ref.name!r} has no parameter {name!r}; {did_you_mean(name, found.parameters)}")
         default = found.parameters[name]
-        if type(value) is not type(default):
+        given[name] = _of_type(value, type(default))
+        if type(given[name]) is not type(default):
             raise UserError(
                 f"parameter {name!r} of scorer {ref.name!r} is {value!r}: it takes {type(default).__name__}, "
                 f"such as {default!r}"
             )
-    return {**found.parameters, **ref.parameters}
+    return {**found.parameters, **given}
+
+
+def _of_type(value: Any, wanted: type) -> Any:
+    """A number as `wanted` has it where that loses nothing; canonical JSON, and people, write 1.0 as 1."""
+    if wanted is float and type(value) is int and abs(value) <= 2**53:
+        return float(value)
+    if wanted is int and type(value) is float and value.is_integer():
+        return int(value)
+    return value

@@ -47,6 +47,8 @@ def test_metric_info_tells_direction_unit_and_summary() -> None:
         (ScorerRef(name="choice", version="1", parameters={"x": 1}), "choice", "has no parameter 'x'"),
         (ScorerRef(name="exact_match", version="1", parameters={"strip": "no"}), "generation", "takes bool"),
         (ScorerRef(name="exact_match", version="1", parameters={"strip": 1}), "generation", "takes bool"),
+        (ScorerRef(name="numeric", version="1", parameters={"absolute": True}), "generation", "takes float"),
+        (ScorerRef(name="numeric", version="1", parameters={"absolute": "1"}), "generation", "takes float"),
     ],
 )
 def test_a_wrong_reference_is_refused_by_name(ref: ScorerRef, kind: str, message: str) -> None:
@@ -60,6 +62,22 @@ def test_parameters_are_filled_in() -> None:
     scoring.validate_scorer(ref, "generation")
     assert merged_parameters(ref)["ignore_case"] is True
     assert merged_parameters(ref)["strip"] is True
+
+
+def test_a_number_is_the_same_parameter_as_an_integer_and_with_a_point() -> None:
+    digests = set()
+    for value in (1, 1.0):
+        ref = ScorerRef(name="numeric", version="1", parameters={"absolute": value})
+        scoring.validate_scorer(ref, "generation")
+        assert type(merged_parameters(ref)["absolute"]) is float
+        digests.add(scoring.scorer_digest(ref))
+    half = ScorerRef(name="numeric", version="1", parameters={"absolute": 0.5})
+    assert len(digests) == 1 != len({*digests, scoring.scorer_digest(half)})
+
+
+def test_every_scorer_has_a_digest_with_its_defaults() -> None:
+    refs = [ScorerRef(name=name, version=scoring.scorer_version(name)) for name in scoring.scorer_names()]
+    assert len({scoring.scorer_digest(ref) for ref in refs}) == len(refs)
 
 
 def test_a_name_is_registered_once() -> None:
