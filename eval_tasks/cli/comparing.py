@@ -60,7 +60,7 @@ def compare_command(
         run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
         comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha, grader=grader)
         if out:
-            comparison = keep_diagnoses(store, comparison, grader=grader)
+            comparison = keep_diagnoses(store, comparison)
     view = comparison_view(store, comparison)
     if scores and out:
         view = replace(view, diagnoses=tuple(diagnose_files(Path(a), Path(b))))

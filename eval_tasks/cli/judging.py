@@ -68,11 +68,24 @@ def judge_command(
     config = load_config(Settings().config)
     run_id = store.catalog.run(run).run_id
     made = _plan(store, config, run_id, benchmark, grader, environment)
+    if made is not None and plan_only:
+        _tell(made, plan_uri(store, made), as_json)
+        return
+    reference = _finished(store, config, run_id, benchmark, grader, made)
+    _tell_scores(store, run_id, benchmark, reference, as_json)
+
+
+def judge_here(
+    store: Store, config: Config, run_id: str, benchmark: str, grader: str, environment: str | None = None
+) -> str:
+    """Judge one benchmark of a run to the end in this process; the name that the scores stand under."""
+    made = _plan(store, config, run_id, benchmark, grader, environment)
+    return _finished(store, config, run_id, benchmark, grader, made)
+
+
+def _finished(store: Store, config: Config, run_id: str, benchmark: str, grader: str, made: Plan | None) -> str:
     if made is not None:
         uri = plan_uri(store, made)
-        if plan_only:
-            _tell(made, uri, as_json)
-            return
         for shard in made.shards:
             with progress_bar(f"shard {shard.shard + 1}/{len(made.shards)}") as progress:
                 run_shard(
@@ -84,8 +97,7 @@ def judge_command(
                     limits=config.limits,
                     progress=progress,
                 )
-    reference = finish_grading(store, run_id=run_id, benchmark_name=benchmark, grader=grader)
-    _tell_scores(store, run_id, benchmark, reference, as_json)
+    return finish_grading(store, run_id=run_id, benchmark_name=benchmark, grader=grader)
 
 
 def _plan(
@@ -94,7 +106,10 @@ def _plan(
     versions = {b.name: b for b in map(store.catalog.benchmark_by_id, store.catalog.run(run_id).request.benchmark_ids)}
     if benchmark not in versions:
         raise UserError(f"run {run_id[:12]} has no benchmark {benchmark!r}; {did_you_mean(benchmark, versions)}")
-    spec = environment_for(config, find_grader(store, grader, versions[benchmark]), environment)
+    found = find_grader(store, grader, versions[benchmark])
+    if found.judge is None:
+        return None
+    spec = environment_for(config, found, environment)
     made = plan_grading(
         store,
         run_id=run_id,

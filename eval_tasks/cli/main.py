@@ -56,6 +56,7 @@ _MODULES = {
     "power": "planning",
     "runs": "archive",
     "graders": "graders",
+    "regrade": "regrading",
     "landings": "archive",
     "alerts": "archive",
     "environment": "machine",

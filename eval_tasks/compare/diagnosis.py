@@ -55,23 +55,37 @@ def diagnose(
     return [_of_runs(store, (a, b), (in_a[name], in_b[name]), n_items) for name in wanted]
 
 
-def keep_diagnoses(store: Store, comparison: Comparison, *, grader: str | None = None) -> Comparison:
+def keep_diagnoses(store: Store, comparison: Comparison) -> Comparison:
     """Diagnose every tested benchmark of a stored comparison, on the metric it was tested on, and keep it with it.
 
-    `grader`: as the comparison had it. Gives the comparison as it then stands in the catalog.
+    By the grader that it was tested by. Gives the comparison as it then stands in the catalog.
     """
     a, b = store.catalog.run(comparison.run_a), store.catalog.run(comparison.run_b)
     in_a, in_b = benchmarks_of(store, a), benchmarks_of(store, b)
     tests = [t for t in comparison.tests if not t.not_tested]
     n_items = min(SHOWN_ITEMS, max(3, KEPT_ITEMS // max(1, len(tests))))
     found = [
-        _of_runs(store, (a, b), (in_a[t.benchmark], in_b[t.benchmark]), n_items, metric=t.metric, grader=grader)
+        _of_runs(
+            store,
+            (a, b),
+            (in_a[t.benchmark], in_b[t.benchmark]),
+            n_items,
+            metric=t.metric,
+            graders=(t.grader, t.grader),
+        )
         for t in tests
     ]
     blob = store.blobs.put_json([to_json(d) for d in found])
     comparison = replace(comparison, diagnoses_blob=blob)
     store.catalog.save_comparison(comparison)
     return comparison
+
+
+def diagnose_graders(
+    store: Store, run: Run, benchmark: BenchmarkVersion, *, graders: tuple[str, str], n_items: int = SHOWN_ITEMS
+) -> Diagnosis:
+    """Where two graders of the same outputs disagree on the primary metric: the first stands for A, the other for B."""
+    return _of_runs(store, (run, run), (benchmark, benchmark), n_items, graders=graders)
 
 
 def diagnose_files(a: Path, b: Path, *, benchmark: str | None = None, n_items: int = SHOWN_ITEMS) -> list[Diagnosis]:
@@ -101,17 +115,17 @@ def _of_runs(
     n_items: int,
     *,
     metric: str | None = None,
-    grader: str | None = None,
+    graders: tuple[str, str] | None = None,
 ) -> Diagnosis:
     (a, b), (in_a, in_b) = runs, versions
     metric = metric or in_a.primary_metric
     about = Diagnosis(run_a=a.run_id, run_b=b.run_id, benchmark=in_a.name, metric=metric)
     if not (metric_of(in_a, metric).binary and metric_of(in_b, metric).binary):
         return replace(about, not_diagnosed=f"{metric} is not right or wrong, so that no item flips")
-    grader = grader or common_grader(store, [(a, in_a), (b, in_b)])
+    graders = graders or (common_grader(store, [(a, in_a), (b, in_b)]),) * 2
     left, right = (
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
-        for run, version in ((a, in_a), (b, in_b))
+        for run, version, grader in zip(runs, versions, graders, strict=True)
     )
     groups: dict[str, pa.Array] = {by: _column(left, by) for by in ("stratum", "cluster")}
     if in_a.category_key is not None:

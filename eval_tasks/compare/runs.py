@@ -160,7 +160,7 @@ class _Tables:
     rows: tuple[list[pa.Table], list[pa.Table]]
 
 
-def _stratified(benchmark: BenchmarkVersion) -> bool:
+def is_stratified(benchmark: BenchmarkVersion) -> bool:
     """Whether errors are those within strata: where items are clustered the clusters decide."""
     return benchmark.stratum_key is not None and benchmark.cluster_key is None
 
@@ -173,7 +173,7 @@ def _tables(
     grader: str | None,
 ) -> _Tables:
     metric = _metric(versions[0], rule)
-    columns = [*_COLUMNS, "stratum"] if _stratified(versions[0]) else _COLUMNS
+    columns = [*_COLUMNS, "stratum"] if is_stratified(versions[0]) else _COLUMNS
     runs = [(run, version) for arm, version in zip((arms.a, arms.b), versions, strict=True) for run in arm]
     grader = grader or common_grader(store, runs)
     rows = [
@@ -198,11 +198,11 @@ def _arms(
     found = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
-        info=_info(in_a, in_b, metric, rows),
+        info=shared_traits(in_a, in_b, metric, rows),
         a=rows[0],
         b=rows[1],
         clustered=in_a.cluster_key is not None,
-        stratified=_stratified(in_a),
+        stratified=is_stratified(in_a),
         compatibility=level,
         difference=difference,
         contamination=contamination,
@@ -217,7 +217,7 @@ def _arms(
     return found
 
 
-def _info(a: BenchmarkVersion, b: BenchmarkVersion, metric: str, rows: Sequence[pa.Table]) -> MetricInfo:
+def shared_traits(a: BenchmarkVersion, b: BenchmarkVersion, metric: str, rows: Sequence[pa.Table]) -> MetricInfo:
     """What the metric means to both: a mean over samples is not right or wrong, whatever the other arm's items are.
 
     Nor are the values of a judge that knows more than right and wrong.
@@ -294,10 +294,11 @@ def _moment(text: str) -> datetime:
 
 def _label(runs: Sequence[Run]) -> str:
     further = len(runs) - 1
-    return _name(runs[0]) + (f" and {further} other seeds" if further else "")
+    return label_of(runs[0]) + (f" and {further} other seeds" if further else "")
 
 
-def _name(run: Run) -> str:
+def label_of(run: Run) -> str:
+    """What people call a run: its checkpoint, else its name, else the beginning of its id."""
     if run.training_run:
         return f"{run.training_run} step {run.step}"
     return run.request.engine.name if isinstance(run.request.engine, ImportedRows) else run.run_id[:12]

@@ -13,27 +13,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eval_tasks.checkpoint import fetch
 from eval_tasks.errors import UserError, did_you_mean
 from eval_tasks.grade import close_run
-from eval_tasks.graders.questions import (
-    Answer,
-    question_benchmark,
-    question_ids,
-    questions,
-    save_questions,
-    stored_answers,
-)
-from eval_tasks.graders.rules import rule_grader, rule_scores
+from eval_tasks.graders.questions import question_benchmark, question_ids, questions, save_questions
+from eval_tasks.graders.rules import check_rule, rule_grader, rule_scores
 from eval_tasks.graders.verdicts import judged_scores
 from eval_tasks.plan import plan, plan_endpoint
 from eval_tasks.records import BenchmarkVersion, EndpointConfig, Judge, Judging, Plan, Run, Score, Suite, SuiteEntry
 from eval_tasks.records.grader import JUDGE, RULE
 from eval_tasks.scoring import metric_of, scorer_digest, scorer_names
+from eval_tasks.scoring.run_rows import Answer, planned_items, stored_answers
 from eval_tasks.settings import Config, EnvironmentSpec, Limits
 from eval_tasks.store import Grader, Store
 
@@ -119,10 +113,10 @@ def plan_grading(
         return None
     _check_environment(found, environment)
     judging = Judging(run_id=run.run_id, benchmark_id=benchmark.benchmark_id, grader=found.grader)
-    if _finished_run(store, judge, judging) is not None:
+    if _finished_run(store, found, judging) is not None:
         return None
     shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
-    items = questions(benchmark, shots, judge, list(stored_answers(store, run, benchmark)))
+    items = questions(benchmark, shots, judge, list(answers_of(store, run, benchmark)))
     if not items:
         return None
     about = f"{run.run_id} {benchmark.benchmark_id}"
@@ -157,13 +151,24 @@ def finish_grading(store: Store, *, run_id: str, benchmark_name: str, grader: st
     run, benchmark, found = _question(store, run_id, benchmark_name, grader)
     if found.grader in store.scores.graders(run.run_id, benchmark.benchmark_id):
         return found.grader
-    answers = list(stored_answers(store, run, benchmark))
+    rows: Iterable[Score]
     if found.judge is None:
-        rows = rule_scores(benchmark, found.name.removeprefix(RULE), answers)
+        scorer = found.name.removeprefix(RULE)
+        check_rule(benchmark, scorer, store.blobs.iter_items(benchmark.items_blob, _planned(store, run, benchmark)))
+        rows = rule_scores(benchmark, scorer, answers_of(store, run, benchmark))
     else:
-        rows = _judged(store, found.judge, found.grader, run, benchmark, answers)
+        rows = _judged(store, found, found.judge, run, benchmark, list(answers_of(store, run, benchmark)))
     store.scores.write(run.run_id, benchmark.benchmark_id, found.grader, rows)
     return found.grader
+
+
+def _planned(store: Store, run: Run, benchmark: BenchmarkVersion) -> set[str]:
+    return planned_items(store, store.plan(run.plan_blob or ""))[benchmark.benchmark_id]
+
+
+def answers_of(store: Store, run: Run, benchmark: BenchmarkVersion) -> Iterator[Answer]:
+    """Each planned item of a closed run's benchmark with its response, in item_id order."""
+    return stored_answers(store, run.run_id, benchmark, _planned(store, run, benchmark))
 
 
 def _question(store: Store, run_id: str, benchmark_name: str, grader: str) -> tuple[Run, BenchmarkVersion, Grader]:
@@ -183,17 +188,24 @@ def _question(store: Store, run_id: str, benchmark_name: str, grader: str) -> tu
     return run, benchmark, found
 
 
-def _check_fits(judge: Judge, benchmark: BenchmarkVersion) -> None:
+def unfit(judge: Judge, benchmark: BenchmarkVersion) -> str:
+    """Why a judge cannot judge a benchmark's outputs, '' when it can."""
     info = metric_of(benchmark, benchmark.primary_metric)
     if benchmark.kind != "generation":
-        raise UserError(
+        return (
             f"judge {judge.name!r} judges texts, and benchmark {benchmark.name!r} of kind {benchmark.kind!r} has none"
         )
     if (info.unit, info.higher_is_better) != ("fraction", True):
-        raise UserError(
+        return (
             f"judge {judge.name!r} gives values from 0 to 1, and {benchmark.primary_metric!r} of {benchmark.name!r} is "
             f"in {info.unit}"
         )
+    return ""
+
+
+def _check_fits(judge: Judge, benchmark: BenchmarkVersion) -> None:
+    if why := unfit(judge, benchmark):
+        raise UserError(why)
     asked = question_benchmark(judge)
     if scorer_digest(asked.scorer) != judge.verdict_digest:
         raise UserError(
@@ -202,31 +214,43 @@ def _check_fits(judge: Judge, benchmark: BenchmarkVersion) -> None:
         )
 
 
-def _runs_of(store: Store, judge: Judge, judging: Judging) -> list[tuple[Run, Plan]]:
+def judging_runs(store: Store, grader: Grader) -> list[Run]:
+    """The runs in which this version of a judge judged outputs, newest first."""
+    runs = store.catalog.runs(suite=f"{JUDGE}{grader.judge.name}", judging=True) if grader.judge else []
+    return [run for run in runs if run.judging is not None and run.judging.grader == grader.grader]
+
+
+def waits_for_questions(store: Store, run: Run, benchmark: BenchmarkVersion, grader: Grader) -> bool:
+    """Whether a judge has questions about a run's outputs that are not all answered."""
+    judging = Judging(run_id=run.run_id, benchmark_id=benchmark.benchmark_id, grader=grader.grader)
+    return grader.judge is not None and _finished_run(store, grader, judging) is None
+
+
+def _runs_of(store: Store, grader: Grader, judging: Judging) -> list[tuple[Run, Plan]]:
     """The runs of a judging, newest first: one for each environment it was planned in."""
-    runs = store.catalog.runs(suite=f"{JUDGE}{judge.name}", judging=True)
+    runs = judging_runs(store, grader)
     return [(run, store.plan(run.plan_blob)) for run in runs if run.judging == judging and run.plan_blob]
 
 
-def _finished_run(store: Store, judge: Judge, judging: Judging) -> tuple[Run, Plan] | None:
+def _finished_run(store: Store, grader: Grader, judging: Judging) -> tuple[Run, Plan] | None:
     """A run of the judging that has all its rows, closed or not."""
-    for run, made in _runs_of(store, judge, judging):
+    for run, made in _runs_of(store, grader, judging):
         if store.responses.is_closed(run.run_id) or len(store.queue.results(run.run_id)) == made.n_batches:
             return run, made
     return None
 
 
 def _judged(
-    store: Store, judge: Judge, reference: str, run: Run, benchmark: BenchmarkVersion, answers: Sequence[Answer]
+    store: Store, grader: Grader, judge: Judge, run: Run, benchmark: BenchmarkVersion, answers: Sequence[Answer]
 ) -> list[Score]:
     if not any(question_ids(response) for _, response in answers):
         return list(judged_scores(benchmark, answers, question_benchmark(judge), {}, {}))
-    judging = Judging(run_id=run.run_id, benchmark_id=benchmark.benchmark_id, grader=reference)
-    found = _finished_run(store, judge, judging) or next(iter(_runs_of(store, judge, judging)), None)
+    judging = Judging(run_id=run.run_id, benchmark_id=benchmark.benchmark_id, grader=grader.grader)
+    found = _finished_run(store, grader, judging) or next(iter(_runs_of(store, grader, judging)), None)
     if found is None:
         raise UserError(
-            f"run {run.run_id[:12]}, {benchmark.name!r}: nothing was planned for grader {reference!r}; plan it first "
-            "(graders judge does)"
+            f"run {run.run_id[:12]}, {benchmark.name!r}: nothing was planned for grader {grader.grader!r}; plan it "
+            "first (graders judge does)"
         )
     judges_run, made = found
     close_run(store, judges_run, made)

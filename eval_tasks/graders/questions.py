@@ -6,49 +6,18 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eval_tasks.datasets import items_digest
-from eval_tasks.errors import DataError
 from eval_tasks.prompts import render_text, template_digest
-from eval_tasks.records import BenchmarkVersion, DataSource, Item, Judge, Response, Run, ScorerRef
+from eval_tasks.records import BenchmarkVersion, DataSource, Item, Judge, Response, ScorerRef
 from eval_tasks.records.grader import JUDGE
 from eval_tasks.registry import Rendering, names_in, render_choices
 from eval_tasks.scoring import scorer_version, seen_of
+from eval_tasks.scoring.run_rows import Answer
 from eval_tasks.store import Store
-
-Answer = tuple[Item, Response]
-
-
-def stored_answers(store: Store, run: Run, benchmark: BenchmarkVersion) -> Iterator[Answer]:
-    """Each planned item of a closed run with its response; one without a row comes last, as ``missing``.
-
-    Raises DataError for a row that was not planned, or is there twice.
-    """
-    plan = store.plan(run.plan_blob or "")
-    batches = store.blobs.get_batches(plan.batches_blob)
-    planned = {i for batch in batches if batch.benchmark_id == benchmark.benchmark_id for i in batch.item_ids}
-    items = {item.item_id: item for item in store.blobs.get_items(benchmark.items_blob, planned)}
-    for response in store.responses.rows(run.run_id, benchmark.benchmark_id):
-        item = items.pop(response.item_id, None)
-        if item is None:
-            raise DataError(
-                f"run {run.run_id}, {benchmark.name}: row {response.item_id!r} was not planned, or is there twice"
-            )
-        yield item, response
-    for item_id, item in sorted(items.items()):
-        yield (
-            item,
-            Response(
-                benchmark_id=benchmark.benchmark_id,
-                item_id=item_id,
-                status="missing",
-                prompt_digest="",
-                reason="no row in a closed run",
-            ),
-        )
 
 
 def question_ids(response: Response) -> list[str]:

@@ -7,12 +7,11 @@ primary one, under ``rule/NAME@VERSION+digest``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from eval_tasks.errors import UserError
-from eval_tasks.graders.questions import Answer
-from eval_tasks.records import BenchmarkVersion, Score, ScorerRef
+from eval_tasks.records import BenchmarkVersion, Item, Score, ScorerRef
 from eval_tasks.records.grader import RULE
 from eval_tasks.scoring import (
     check_items,
@@ -24,6 +23,7 @@ from eval_tasks.scoring import (
     scorer_version,
     validate_scorer,
 )
+from eval_tasks.scoring.run_rows import Answer
 from eval_tasks.store import Grader
 
 
@@ -49,15 +49,26 @@ def rule_grader(benchmark: BenchmarkVersion, name: str) -> Grader:
     )
 
 
-def rule_scores(benchmark: BenchmarkVersion, name: str, answers: Sequence[Answer]) -> list[Score]:
-    """The scores of all answers by scorer `name`. Raises what the scorer raises for items that it cannot score."""
-    ref = _ref(benchmark, name)
-    check_items(ref, [item for item, _ in answers])
-    rows = [row for item, response in answers for row in score(replace(benchmark, scorer=ref), item, response)]
-    if name == benchmark.scorer.name:
-        return rows
+def rule_scores(benchmark: BenchmarkVersion, name: str, answers: Iterable[Answer]) -> Iterator[Score]:
+    """The scores of the answers by scorer `name`, one answer in memory at a time.
+
+    Raises what the scorer raises for an item that it cannot score.
+    """
+    own = name == benchmark.scorer.name
     first = primary_metric(name)
-    return [replace(row, metric=benchmark.primary_metric) for row in rows if row.metric == first]
+    scored_by = replace(benchmark, scorer=_ref(benchmark, name))
+    for item, response in answers:
+        for row in score(scored_by, item, response):
+            if own:
+                yield row
+            elif row.metric == first:
+                yield replace(row, metric=benchmark.primary_metric)
+
+
+def check_rule(benchmark: BenchmarkVersion, name: str, items: Iterable[Item]) -> None:
+    """Raise what scorer `name` raises for items that it cannot score. Registration has asked the benchmark's own."""
+    if name != benchmark.scorer.name:
+        check_items(_ref(benchmark, name), items)
 
 
 def _ref(benchmark: BenchmarkVersion, name: str) -> ScorerRef:

@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from eval_tasks.errors import DataError
-from eval_tasks.graders.questions import Answer, question_ids
+from eval_tasks.graders.questions import question_ids
 from eval_tasks.records import BenchmarkVersion, Item, Response, Score
 from eval_tasks.scoring import score
+from eval_tasks.scoring.run_rows import Answer
 
 _LOST = "no row in a closed run"
 

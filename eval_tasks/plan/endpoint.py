@@ -8,7 +8,7 @@ from __future__ import annotations
 from eval_tasks.plan.planning import known_plan, record_plan
 from eval_tasks.plan.shards import Work, cut_shards
 from eval_tasks.prompts import messages_of
-from eval_tasks.records import EndpointConfig, Judging, Plan, Run, RunRequest, Suite
+from eval_tasks.records import BenchmarkVersion, EndpointConfig, Item, Judging, Plan, Run, RunRequest, Suite
 from eval_tasks.scoring import check_scorer
 from eval_tasks.settings import Limits
 from eval_tasks.store import Store
@@ -47,16 +47,18 @@ def plan_endpoint(
     return record_plan(store, run, made)
 
 
+def about_tokens(benchmark: BenchmarkVersion, item: Item) -> int:
+    """What a judge's question costs, its answer included, as a guess from the number of characters."""
+    characters = sum(len(message["content"]) for message in messages_of(benchmark, item))
+    return characters // _CHARACTERS_PER_TOKEN + benchmark.max_tokens
+
+
 def _cut(store: Store, run_id: str, request: RunRequest, engine: EndpointConfig, environment: str) -> Plan:
     [benchmark_id] = request.benchmark_ids
     benchmark = store.catalog.benchmark_by_id(benchmark_id)
     check_scorer(benchmark)
     items = store.blobs.get_items(benchmark.items_blob)
-    tokens = [
-        sum(len(message["content"]) for message in messages_of(benchmark, item)) // _CHARACTERS_PER_TOKEN
-        + benchmark.max_tokens
-        for item in items
-    ]
+    tokens = [about_tokens(benchmark, item) for item in items]
     work = [
         Work(
             benchmark_id=benchmark_id,

@@ -83,7 +83,12 @@ def report_html(view: ReportView) -> str:
         ),
         "identity": tables.identity(view),
     }
-    return _environment().get_template("report.html.j2").render(context)
+    return template("report.html.j2").render(context)
+
+
+def template(name: str) -> jinja2.Template:
+    """A template of a page; every value that it prints is escaped, cleaned and cut."""
+    return _environment().get_template(name)
 
 
 def _pairs(name: str, caption: str, values: Any) -> tables.Table | None:

@@ -17,7 +17,10 @@ from eval_tasks.store.tables import comparisons, eval_reports, guards, measureme
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
-    """A published report: a blob, and the run it is about. `format` is ``json``, ``html`` or ``text``."""
+    """A published report: a blob, and the run it is about.
+
+    `format`: ``json`` or ``html``; with ``regrade-`` before it, of what another grader moved.
+    """
 
     run_id: str
     blob_digest: str
