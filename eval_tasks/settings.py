@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
+from eval_tasks.policies import AlertPolicy, Section
 
 if TYPE_CHECKING:
     from eval_tasks.records import EngineConfig
@@ -61,11 +62,7 @@ class Settings(BaseSettings):
         return values
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TierPolicy(_Section):
+class TierPolicy(Section):
     """When a tier runs on a training run's checkpoints, and what it runs.
 
     `every` k: the k-th checkpoint, the 2k-th and so on, as they are ready. `baseline`: ``previous`` and ``first`` are
@@ -78,11 +75,12 @@ class TierPolicy(_Section):
     rule: str | None = None
 
 
-class TrainingRun(_Section):
+class TrainingRun(Section):
     """One training run to watch. `uri` holds one directory per step; `pattern` finds the step in its name.
 
     A directory counts as landed once its files are complete and unchanged for `quiet_seconds` and, when `marker` is
-    set, once that file is there. One that is not complete after `alert_after_seconds` raises one alert.
+    set, once that file is there. One that is not complete after `alert_after_seconds` raises one alert. So does one
+    without a health verdict `health_deadline_seconds` after its last change.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
@@ -96,6 +94,7 @@ class TrainingRun(_Section):
     health: TierPolicy | None = None
     selection: TierPolicy | None = None
     environment: str | None = None
+    health_deadline_seconds: float = Field(default=600.0, gt=0)
 
     @field_validator("pattern")
     @classmethod
@@ -109,7 +108,7 @@ class TrainingRun(_Section):
         return pattern
 
 
-class EnvironmentSpec(_Section):
+class EnvironmentSpec(Section):
     """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
 
     `image` is pinned by digest (``name@sha256:...``) where a cluster may pull anything else under its tag.
@@ -201,7 +200,7 @@ class EnvironmentSpec(_Section):
         )
 
 
-class Limits(_Section):
+class Limits(Section):
     """How a plan is cut. `max_shards` stays below Airflow's max_map_length (1,024)."""
 
     shard_cost_tokens: int = Field(default=2_000_000, ge=1)
@@ -210,7 +209,7 @@ class Limits(_Section):
     pod_deadline_seconds: int = Field(default=6 * 3600, gt=0)
 
 
-class DeterminismPolicy(_Section):
+class DeterminismPolicy(Section):
     """What the nights run: a fixed suite on a fixed checkpoint, in every live environment.
 
     A new fingerprint whose scores differ from the last adopted baseline's by no more than the bound is adopted by
@@ -225,7 +224,7 @@ class DeterminismPolicy(_Section):
     bound_loss: float = Field(default=0.001, ge=0)
 
 
-class Config(_Section):
+class Config(Section):
     """The whole configuration file."""
 
     training_runs: tuple[TrainingRun, ...] = ()
@@ -233,6 +232,7 @@ class Config(_Section):
     poll_seconds: float = Field(default=30.0, gt=0)
     limits: Limits = Limits()
     determinism: DeterminismPolicy | None = None
+    alerts: AlertPolicy = AlertPolicy()
 
     @field_validator("training_runs", "environments")
     @classmethod

@@ -1,10 +1,8 @@
-"""Commands that read the archive: runs, landings, alerts."""
+"""Commands that read the archive: runs, landings."""
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 import click
 
@@ -173,39 +171,10 @@ def landings_command(training_run: str | None, as_json: bool) -> None:
     )
 
 
-@click.group("alerts")
-def alerts_group() -> None:
-    """List and acknowledge alerts."""
-
-
-@alerts_group.command("list")
-@json_option
-def alerts_list(as_json: bool) -> None:
-    """List alerts, newest first."""
-    alerts = opened().catalog.alerts()
-    if as_json:
-        print_json([to_json(a) for a in alerts])
-        return
-    rows = [(a.alert_id[:12], a.created_at, a.kind, a.title, a.acknowledged_by) for a in alerts]
-    print_table("alerts", ("alert", "created (UTC)", "kind", "title", "acknowledged by"), rows)
-
-
-@alerts_group.command("acknowledge")
-@click.argument("alert_id")
-@click.option("--reason", required=True)
-@click.option("--by", default=None, help="Default: the user of this process.")
-def alerts_acknowledge(alert_id: str, reason: str, by: str | None) -> None:
-    """Acknowledge one alert with a reason."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    opened().catalog.acknowledge_alert(alert_id, by or getpass.getuser(), reason, now)
-    click.echo(f"acknowledged {alert_id}")
-
-
 runs_group.add_command(import_command)
 runs_group.add_command(curve_command)
 
 COMMANDS = (
     runs_group,
     landings_command,
-    alerts_group,
 )

@@ -58,7 +58,7 @@ _MODULES = {
     "graders": "graders",
     "regrade": "regrading",
     "landings": "archive",
-    "alerts": "archive",
+    "alerts": "alerts",
     "environment": "machine",
     "verify-engine": "machine",
 }

@@ -338,7 +338,25 @@ alerts = Table(
     Column("run_id", String(64), index=True),
     Column("training_run", String(255), index=True),
     Column("acknowledged", Boolean, nullable=False),
+    Column("fanned_out", Boolean, nullable=False, index=True),
     _record(),
+)
+
+alert_deliveries = Table(
+    "alert_deliveries",
+    metadata,
+    _seq(),
+    Column("alert_id", String(64), nullable=False),
+    Column("channel", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", Float, nullable=False),
+    Column("owner", Text),
+    Column("lease_until", Float),
+    Column("error", Text, nullable=False),
+    Column("sent_at", String(40)),
+    UniqueConstraint("alert_id", "channel", name="uq_alert_deliveries_channel"),
+    Index("ix_alert_deliveries_state", "channel", "state"),
 )
 
 eval_reports = Table(

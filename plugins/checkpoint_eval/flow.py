@@ -14,21 +14,46 @@ from functools import wraps
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, Asset, Param, PokeReturnValue, TaskGroup, chain, get_current_context, task
+from airflow.sdk import (
+    DAG,
+    Asset,
+    Param,
+    PokeReturnValue,
+    TaskGroup,
+    chain,
+    get_current_context,
+    task,
+)
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError
 
 from checkpoint_eval import steps
+from checkpoint_eval.alerting import AlertNotifier
 from checkpoint_eval.pods import shard_pods
 
 _log = logging.getLogger(__name__)
 
 TAGS = frozenset(
-    {"checkpoint-eval", "watch", "health", "selection", "release", "determinism", "contamination", "maintenance"}
+    {
+        "checkpoint-eval",
+        "watch",
+        "health",
+        "selection",
+        "release",
+        "determinism",
+        "contamination",
+        "maintenance",
+        "alerts",
+    }
 )
 OWNER = "checkpoint-eval"
 
 # Others may schedule on this; nothing here depends on it.
 EVALUATIONS = Asset(name="checkpoint_eval_evaluations", uri="checkpoint-eval://evaluations")
+
+# The ledger's own check has each training run's deadline; this one asks it at once, at the usual one.
+HEALTH_DEADLINE = timedelta(minutes=10)
 
 TRIES_WHILE_QUEUED = 30  # ten minutes of `compare`
 
@@ -242,6 +267,14 @@ def _approval() -> ApprovalOperator:
     )
 
 
+def _deadline(tier: str) -> DeadlineAlert | None:
+    """A health verdict is due ten minutes after its DAG run was queued."""
+    if tier != "health":
+        return None
+    callback = AsyncCallback(AlertNotifier)
+    return DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=HEALTH_DEADLINE, callback=callback)
+
+
 def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
     """The DAG `evaluate_<tier>`. Runs wait at `gate` without a worker slot; `release` also waits for an approval."""
     with DAG(
@@ -253,8 +286,10 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         tags=["checkpoint-eval", tier],
         doc_md=doc_md,
         params=common_params(tier),
+        deadline=_deadline(tier),
         default_args={
             "owner": OWNER,
+            "on_failure_callback": AlertNotifier(),
             "retries": 2,
             "retry_delay": timedelta(seconds=15),
             "retry_exponential_backoff": True,

@@ -102,6 +102,8 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
                 # Trainers delete old checkpoints. What was evaluated of it is still there: see `compare`.
                 _log.warning("baseline %s cannot be read any more (%s): its rows are used if there are any", uri, error)
                 continue
+            if role == "candidate":
+                _finish_landing(store, params)
             store.catalog.raise_alert(
                 Alert(
                     alert_id=short_id(digest_parts(["corrupt_checkpoint", uri, error.reason])),
@@ -346,7 +348,24 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
         )
         _log.info("%s", published.terminal)
         uris[run["role"] if run["role"] != "seed" else f"seed-{number}"] = published.html_uri
+    _finish_landing(store, params)
     for run_id in dict.fromkeys(run["run_id"] for run in planned):
         for alert in store.catalog.alerts(run_id=run_id):
             _log.warning("ALERT %s\n%s", alert.title, alert.body)
     return uris
+
+
+def _finish_landing(store: Store, params: dict[str, Any]) -> None:
+    """Tell the ledger that this DAG run has ended, when it was started for a landing."""
+    landing_id, tier = params.get("landing_id"), params.get("tier")
+    if not landing_id or not tier:
+        return
+    from eval_tasks.checkpoint import dag_run_id
+    from eval_tasks.errors import UserError
+
+    try:
+        row = store.catalog.landing(landing_id)
+    except UserError as error:  # a person's own conf
+        _log.warning("%s", error)
+        return
+    store.catalog.finish_landing(landing_id, dag_run_id(tier, row.landing))

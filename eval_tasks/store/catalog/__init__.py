@@ -8,6 +8,7 @@ from eval_tasks.store.catalog.benchmarks import Benchmarks
 from eval_tasks.store.catalog.blocks import Blocks
 from eval_tasks.store.catalog.checkpoints import Checkpoints
 from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
+from eval_tasks.store.catalog.deliveries import Deliveries, Delivery
 from eval_tasks.store.catalog.environments import Environments
 from eval_tasks.store.catalog.graders import Grader, Graders
 from eval_tasks.store.catalog.health import Health, SeriesPoint
@@ -22,6 +23,7 @@ __all__ = [
     "Catalog",
     "ContaminationCheck",
     "Corpus",
+    "Delivery",
     "Grader",
     "LandingRow",
     "ReportRow",
@@ -46,5 +48,6 @@ class Catalog(
     Graders,
     AgreementSets,
     Alerts,
+    Deliveries,
 ):
     """Every noun of the catalog behind one door."""

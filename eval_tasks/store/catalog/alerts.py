@@ -25,6 +25,7 @@ class Alerts(CatalogPart):
             "run_id": alert.run_id,
             "training_run": alert.training_run,
             "acknowledged": alert.acknowledged_by is not None,
+            "fanned_out": False,
             "record": encode(alert),
         }
 
@@ -49,6 +50,16 @@ class Alerts(CatalogPart):
         where = [table.c[name] == value for name, value in wanted.items() if value is not None]
         statement = select(table.c.record).where(*where).order_by(table.c.seq.desc())
         return self._find(Alert, statement.limit(limit) if limit is not None else statement)
+
+    def find_alert(self, alert_id: str) -> Alert:
+        """The alert of that id, or whose id alone begins so. Raises UserError for none or for several."""
+        statement = select(table.c.record).where(table.c.alert_id.startswith(alert_id, autoescape=True))
+        found = self._find(Alert, statement.order_by(table.c.alert_id).limit(2))
+        if len(found) > 1 and alert_id != found[0].alert_id:
+            raise UserError(f"{alert_id!r} is the beginning of several alerts; give more of the id")
+        if not found or not alert_id:
+            raise unknown("alert", alert_id, (alert.alert_id for alert in self.alerts()))
+        return found[0]
 
     def acknowledge_alert(self, alert_id: str, by: str, reason: str, now: Moment) -> Alert:
         """Say who saw an alert and what became of it. Raises UserError without a name or a reason, or a second time."""

@@ -22,7 +22,8 @@ class LandingRow:
 
     `first_seen_at`: when this listing was first seen (a quiet period counts from here). `place_first_seen_at`: when its
     directory was first seen without having been dispatched since (a limit on uploads counts from here; `alerted` goes
-    over to the next listing with it). `changed_at`: when the state last changed.
+    over to the next listing with it). `changed_at`: when the state last changed. `finished`: the DAG runs that have
+    ended, with a report or with the reason why there is none.
     """
 
     landing: Landing
@@ -33,6 +34,7 @@ class LandingRow:
     changed_at: str
     dag_runs: tuple[str, ...] = ()
     alerted: bool = False
+    finished: tuple[str, ...] = ()
 
 
 class Landings(CatalogPart):
@@ -91,6 +93,19 @@ class Landings(CatalogPart):
             return row
 
         return self._database.write(mark)
+
+    def finish_landing(self, landing_id: str, dag_run: str) -> None:
+        """Note that a DAG run of a landing has ended. Raises UserError for an unknown landing."""
+
+        def finish(connection: Connection) -> None:
+            text = record_at(connection, table, {"landing_id": landing_id})
+            if text is None:
+                raise unknown("landing", landing_id, connection.execute(select(table.c.landing_id)).scalars())
+            row = decode(LandingRow, text)
+            if dag_run not in row.finished:
+                _save(connection, replace(row, finished=(*row.finished, dag_run)))
+
+        self._database.write(finish)
 
     def landing(self, landing_id: str) -> LandingRow:
         """The row of a landing. Raises UserError when it was never seen."""
