@@ -32,6 +32,9 @@ from eval_tasks.store import Store
     help="Exit with 1 on this verdict.",
 )
 @click.option("--grader", default=None, help="Whose scores, such as human/panel@1. Default: the latest common scorer.")
+@click.option(
+    "--seed-study", default=None, help="NAME or NAME@VERSION of the study that answers for recipes trained apart."
+)
 @out_option("Also write an HTML report to this file.")
 @json_option
 def compare_command(
@@ -42,24 +45,39 @@ def compare_command(
     alpha: float,
     fail_on: str | None,
     grader: str | None,
+    seed_study: str | None,
     out: Path | None,
     as_json: bool,
 ) -> int:
     """Compare candidate A with baseline B, item by item: delta = A - B.
 
+    An arm may be several runs of one recipe, RUN,RUN,RUN (three or more), each trained with its own seed. RUN@SEED
+    names the seed; runs of one seed in both arms are held against each other.
+
     Exit codes: 0 with a verdict, 1 when --fail-on strikes, 2 bad input, 3 not comparable.
     """
     if scores and grader:
         raise UserError("--grader chooses among a run's graders; files of --scores have none")
+    if scores and seed_study:
+        raise UserError("--seed-study is of the catalog, and files of --scores name no training run; compare runs")
     if scores:
         store = None
         comparison = compare_files(Path(a), Path(b), rule=_rule_of(rule) if rule else None, alpha=alpha)
     else:
         store = opened()
         registered = _registered(store, rule) if rule else None
-        run_a, run_b = store.catalog.run(a).run_id, store.catalog.run(b).run_id
-        comparison = compare(store, run_a, run_b, rule=registered, alpha=alpha, grader=grader)
-        if out:
+        (runs_a, seeds_a), (runs_b, seeds_b) = _arm(a), _arm(b)
+        comparison = compare(
+            store,
+            runs_a,
+            runs_b,
+            rule=registered,
+            alpha=alpha,
+            grader=grader,
+            seeds=(seeds_a, seeds_b),
+            seed_study=seed_study,
+        )
+        if out and not comparison.further_a:
             comparison = keep_diagnoses(store, comparison)
     view = comparison_view(store, comparison)
     if scores and out:
@@ -71,6 +89,15 @@ def compare_command(
     else:
         click.echo(terminal_text(view, report_width()))
     return 1 if _strikes(comparison, fail_on) else 0
+
+
+def _arm(text: str) -> tuple[list[str], list[str]]:
+    """``RUN,RUN@SEED`` as run ids and training seeds; no seeds where none is named."""
+    parts = [part.strip().partition("@") for part in text.split(",")]
+    if any(not run for run, _, _ in parts):
+        raise UserError(f"{text!r}: an empty run among the arm's; write RUN,RUN,RUN or RUN@SEED,RUN@SEED,RUN@SEED")
+    seeds = [seed for _, _, seed in parts]
+    return [run for run, _, _ in parts], seeds if any(seeds) else []
 
 
 def _registered(store: Store, rule: str) -> DecisionRule:

@@ -53,6 +53,7 @@ _MODULES = {
     "select": "selecting",
     "schema": "comparing",
     "diagnose": "diagnosing",
+    "seeds": "seeds",
     "power": "planning",
     "runs": "archive",
     "graders": "graders",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.digests import digest_bytes, short_id
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import Comparison, DecisionRule
+from eval_tasks.stats.item_scores import MetricTraits
 
 _FIELDS = ("item_id", "score", "benchmark", "cluster", "category")
 
@@ -130,12 +132,7 @@ def _row(path: Path, number: int, line: str) -> dict[str, Any]:
 
 def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher: bool) -> BenchmarkArms:
     sides = [table.filter(pc.equal(table["benchmark"], name)) for table in (a, b)]
-    values = {value for side in sides for value in pc.unique(side["value"]).to_pylist() if value is not None}
-    info = _FileMetric(
-        higher_is_better=higher,
-        unit="fraction" if all(0 <= v <= 1 for v in values) else "score",
-        binary=values <= {0.0, 1.0},
-    )
+    info = file_metric(sides, higher=higher)
     metric = rule.metric if rule is not None and name in rule.benchmarks and rule.metric != "primary" else "score"
     clustered = any(side["cluster"].null_count < side.num_rows for side in sides)
     return BenchmarkArms(
@@ -147,6 +144,16 @@ def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher
         clustered=clustered,
         difference="the files hold other items",
         contamination_note="never checked",
+    )
+
+
+def file_metric(sides: Sequence[pa.Table], *, higher: bool = True) -> MetricTraits:
+    """What the scores of one benchmark in some files are, seen from their values."""
+    values = {value for side in sides for value in pc.unique(side["value"]).to_pylist() if value is not None}
+    return _FileMetric(
+        higher_is_better=higher,
+        unit="fraction" if all(0 <= v <= 1 for v in values) else "score",
+        binary=values <= {0.0, 1.0},
     )
 
 

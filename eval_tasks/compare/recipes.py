@@ -154,11 +154,14 @@ def _seeds_needed(t: Tested, noise: Noise, seed: Added | None, n_seeds: tuple[in
     target = t.margin if t.margin > 0 else abs(t.estimate.delta)
     if target <= 0:
         return None
-    flips = noise.seeds.runs[t.test.benchmark].flips(t.estimate.n)
+    # The variance of a pair's difference is that of two runs.
+    per_run = 0.5 if noise.seeds.design == "pairs" else 1.0
+    flips = per_run * noise.seeds.runs[t.test.benchmark].flips(t.estimate.n)
+    variance = replace(seed.variance, total=per_run * seed.variance.total, flips=per_run * seed.variance.flips)
     of_means = flips * (1 / n_seeds[0] + 1 / n_seeds[1])
     other = sum(a.sd**2 for a in noise.instrument(t.test.benchmark))
     steady = max(0.0, t.estimate.se**2 - of_means) + other
-    return seeds_settling(target, steady=steady, flips=flips, seed=seed.variance, alpha=alpha)
+    return seeds_settling(target, steady=steady, flips=flips, seed=variance, alpha=alpha)
 
 
 def _of_composite(decided: Comparison | None, rule: DecisionRule, noise: Noise, why_not: str) -> RecipeTest:
@@ -213,11 +216,10 @@ def listed(tests: Sequence[PairedTest | RecipeTest]) -> str:
     groups: dict[str, list[str]] = {}
     for test in tests:
         missing = test.not_answerable if isinstance(test, RecipeTest) else test.not_tested
-        groups.setdefault("not answerable" if missing else test.verdict, []).append(test.benchmark)
-    parts = [f"{said} on {_names(groups[said])}" for said in ("A better", "B better") if said in groups]
-    parts += [f"not shown on {_names(names)}" for said, names in groups.items() if said == "INDISTINGUISHABLE"]
-    parts += [f"not answerable on {_names(names)}" for said, names in groups.items() if said == "not answerable"]
-    return "; ".join(parts)
+        said = "not answerable" if missing else "EQUIVALENT" if test.inconclusive == "EQUIVALENT" else test.verdict
+        groups.setdefault({"INDISTINGUISHABLE": "not shown"}.get(said, said), []).append(test.benchmark)
+    order = ("A better", "B better", "EQUIVALENT", "not shown", "not answerable")
+    return "; ".join(f"{said} on {_names(groups[said])}" for said in order if said in groups)
 
 
 def _names(names: Sequence[str]) -> str:

@@ -18,7 +18,8 @@ from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
 from eval_tasks.compare.measured import Compared, known_noise, sources
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
-from eval_tasks.compare.seed_arms import SeedArms, check_arms, mean_rows, seeds_of_arms
+from eval_tasks.compare.seed_arms import SeedArms, check_arms, seeds_of_arms
+from eval_tasks.compare.several_runs import mean_rows
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Comparison, DecisionRule, ImportedRows, Run, to_json
@@ -80,7 +81,7 @@ def compare(
         raise UserError(f"run {a[0].run_id} is in both arms; a run differs from itself in nothing")
     for run in (*a, *b):
         refuse_mock_against_real(a[0], run)
-    versions = _shared(store, arms)
+    versions = {name: (in_a, in_b) for name, (in_a, in_b) in shared_benchmarks(store, (a, b)).items()}
     if grader is not None:
         versions = {name: versions[name] for name in scored_by(store, arms.a, arms.b, versions, grader)}
     around = _Around(
@@ -123,26 +124,28 @@ def compare(
     return comparison
 
 
-def _shared(store: Store, arms: SeedArms) -> dict[str, tuple[BenchmarkVersion, BenchmarkVersion]]:
-    """The benchmarks that all runs have by name, as versions of A and B. Raises NotComparableError for none, and for an
-    arm whose runs used different versions."""
-    found = [[benchmarks_of(store, run) for run in arm] for arm in (arms.a, arms.b)]
-    shared = [name for name in found[0][0] if all(name in known for arm in found for known in arm)]
+def shared_benchmarks(store: Store, arms: Sequence[Sequence[Run]]) -> dict[str, list[BenchmarkVersion]]:
+    """The benchmarks that all runs have by name, each as the version of every arm.
+
+    Raises NotComparableError when there is none, and for runs of one arm that used different versions.
+    """
+    found = [[benchmarks_of(store, run) for run in arm] for arm in arms]
+    everywhere = [known for arm in found for known in arm]
+    shared = [name for name in everywhere[0] if all(name in known for known in everywhere)]
     if not shared:
-        raise NotComparableError(
-            f"runs {arms.a[0].run_id} and {arms.b[0].run_id} share no benchmark: {sorted(found[0][0])} against "
-            f"{sorted(found[1][0])}" + (" (and the further runs of each arm)" if arms.several else "")
-        )
-    for arm, runs, known in zip("AB", (arms.a, arms.b), found, strict=True):
-        for name in shared:
-            for run, versions in zip(runs, known, strict=True):
-                difference = compatibility(known[0][name], versions[name])[1]
+        names = " and ".join(run.run_id for arm in arms for run in arm)
+        against = " against ".join(str(sorted(known)) for known in everywhere)
+        raise NotComparableError(f"runs {names} share no benchmark: {against}")
+    for runs, of_arm in zip(arms, found, strict=True):
+        for run, known in zip(runs, of_arm, strict=True):
+            for name in shared:
+                difference = compatibility(of_arm[0][name], known[name])[1]
                 if difference:
                     raise NotComparableError(
-                        f"{name}: run {run.run_id[:12]} of arm {arm} used another instrument than run "
-                        f"{runs[0].run_id[:12]}: {difference}; the runs of an arm use one"
+                        f"{name}: run {run.run_id[:12]} used another instrument than run {runs[0].run_id[:12]} of the "
+                        f"same recipe: {difference}; runs of one recipe use one"
                     )
-    return {name: (found[0][0][name], found[1][0][name]) for name in shared}
+    return {name: [of_arm[0][name] for of_arm in found] for name in shared}
 
 
 def benchmarks_of(store: Store, run: Run) -> dict[str, BenchmarkVersion]:
@@ -193,7 +196,7 @@ def _arms(
     in_a, in_b = versions
     metric, grader = tables.metric, tables.grader
     level, difference = known_compatibility((arms.a[0], arms.b[0]), versions)
-    rows = [mean_rows(in_a.name, arm, side) for arm, side in zip("AB", tables.rows, strict=True)]
+    rows = [mean_rows(in_a.name, f"arm {arm}", side) for arm, side in zip("AB", tables.rows, strict=True)]
     contamination, note = _contamination(store, around.corpora, in_a)
     found = BenchmarkArms(
         benchmark=in_a.name,

@@ -1,4 +1,4 @@
-"""Several runs an arm, trained with their own seeds -> one table of mean scores an arm, and how far the runs lie apart.
+"""Several runs an arm, trained with their own seeds -> whether they can be arms, and how far their runs lie apart.
 
 Items are crossed with runs: every run answers the same ones. The difference of the arms' mean scores, item by item,
 holds the items' part of the error and what single runs flip; the spread between runs, less those flips, is the seeds'.
@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eval_tasks.compare.noise import SeedNoise, SeedRuns
-from eval_tasks.compare.pairing import BenchmarkArms, shared_rows
-from eval_tasks.errors import DataError, NotComparableError, UserError
+from eval_tasks.compare.pairing import BenchmarkArms
+from eval_tasks.compare.several_runs import aligned
+from eval_tasks.errors import UserError
 from eval_tasks.records import Run
-from eval_tasks.stats.influence import FloatArray
-from eval_tasks.stats.item_scores import cluster_codes
 from eval_tasks.stats.recipes import spread
 
 FEWEST = 3
@@ -66,8 +63,8 @@ def check_arms(arms: SeedArms) -> None:
                 f"{FEWEST} or more. For fewer compare one run with one, with a seed study of the recipe "
                 "('seeds record')"
             )
-        _once(name, [run.run_id[:12] for run in runs], "run")
-        _once(name, [run.request.checkpoint_id[:12] for run in runs if run.request.checkpoint_id], "checkpoint")
+        _once(name, [run.run_id for run in runs], "run")
+        _once(name, [run.request.checkpoint_id for run in runs if run.request.checkpoint_id], "checkpoint")
         _once(name, [run.training_run for run in runs if run.training_run], "training run")
         if seeds and (len(seeds) != len(runs) or "" in seeds):
             raise UserError(f"arm {name}: a training seed is given for some of its runs and not for all; name all")
@@ -88,51 +85,13 @@ def check_arms(arms: SeedArms) -> None:
 def _apart(what: str, of_a: Sequence[str], of_b: Sequence[str]) -> None:
     both = (set(of_a) & set(of_b)) - {""}
     if both:
-        raise UserError(f"{what} {min(both)[:12]} is in both arms; an arm's runs are its own")
+        raise UserError(f"{what} {min(both)} is in both arms; an arm's runs are its own")
 
 
 def _once(arm: str, names: Sequence[str], what: str) -> None:
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise UserError(f"arm {arm} has {what} {doubled[0]!r} twice; its runs are of one recipe and of different seeds")
-
-
-def mean_rows(benchmark: str, arm: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """One row an item: the mean of its values over an arm's runs, lost or excluded where it is so in any of them.
-
-    Raises NotComparableError when the runs have other items, DataError for an item with two scores or two weights.
-    """
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    ids = _ids(first)
-    values, lost, excluded = [], np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
-    for number, table in enumerate(tables):
-        rows, others = shared_rows(ids, _ids(table))
-        if len(rows) < len(ids) or table.num_rows != len(ids):
-            raise NotComparableError(
-                f"{benchmark}: run {number + 1} of arm {arm} was planned on other items than run 1; an arm's runs are "
-                "evaluated on the same"
-            )
-        taken = table.take(pa.array(others))
-        value, status = taken["value"].combine_chunks().cast(pa.float64()), taken["status"].combine_chunks()
-        names = status.cast(pa.string())
-        lost |= _flags(pc.or_(pc.is_null(value), pc.equal(names, "missing")))
-        excluded |= _flags(pc.equal(names, "excluded"))
-        values.append(value.to_numpy(zero_copy_only=False))
-        if not taken["weight"].combine_chunks().equals(first["weight"].combine_chunks()):
-            raise DataError(f"{benchmark}: the items of arm {arm} weigh differently in its runs; grade them again")
-    mean = np.mean(values, axis=0)
-    status = np.where(excluded, "excluded", np.where(lost, "missing", "ok"))
-    return pa.table(
-        {
-            "item_id": ids,
-            "value": pa.array(mean, pa.float64(), mask=lost | excluded),
-            "weight": first["weight"],
-            "status": pa.array(status, pa.string()),
-        }
-        | {name: first[name] for name in ("cluster", "stratum") if name in first.column_names}
-    )
 
 
 def seeds_of_arms(arms: SeedArms, tables: Mapping[str, Tables], of: Mapping[str, BenchmarkArms]) -> SeedNoise:
@@ -161,47 +120,13 @@ def seeds_of_arms(arms: SeedArms, tables: Mapping[str, Tables], of: Mapping[str,
 def _seed_runs(
     arms: BenchmarkArms, tables_a: Sequence[pa.Table], tables_b: Sequence[pa.Table], order: list[int] | None
 ) -> SeedRuns | None:
-    ids = _ids(tables_a[0]).filter(pa.array(_scored(tables_a)))
-    in_b = _ids(tables_b[0]).filter(pa.array(_scored(tables_b)))
-    ids = ids.take(pa.array(shared_rows(ids, in_b)[0]))
-    if len(ids) < 2:
+    found = aligned((*tables_a, *tables_b), arms.info, clustered=arms.clustered)
+    if found is None:
         return None
-    values_a, values_b = (np.stack([_values(t, ids) for t in side]) for side in (tables_a, tables_b))
-    rows = pa.array(shared_rows(ids, _ids(tables_a[0]))[1])
-    weights = None
-    if arms.info.summary == "pooled":
-        weighed = np.asarray(tables_a[0]["weight"].take(rows).to_numpy(), dtype=np.float64)
-        weights = weighed if np.ptp(weighed) > 0 and weighed.sum() > 0 else None
-    clusters = cluster_codes(tables_a[0]["cluster"].take(rows)) if arms.clustered else None
+    values_a, values_b = found.values[: len(tables_a)], found.values[len(tables_a) :]
     groups = [values_a, values_b] if order is None else [values_a - values_b[order]]
     return SeedRuns(
         unit=arms.info.unit,
-        spreads=tuple(spread(values, weights, clusters) for values in groups),
-        scores=tuple(tuple(map(float, np.average(values, axis=1, weights=weights))) for values in groups),
+        spreads=tuple(spread(values, found.weights, found.clusters) for values in groups),
+        scores=tuple(found.scores(values) for values in groups),
     )
-
-
-def _scored(tables: Sequence[pa.Table]) -> FloatArray:
-    """Which rows of the first table have a score in all of them (their items are the same: `mean_rows` looked)."""
-    ids = _ids(tables[0])
-    kept = np.ones(len(ids), dtype=bool)
-    for table in tables:
-        taken = table.take(pa.array(shared_rows(ids, _ids(table))[1]))
-        unscored = pc.is_in(
-            taken["status"].combine_chunks().cast(pa.string()), value_set=pa.array(["missing", "excluded"])
-        )
-        kept &= _flags(pc.and_(pc.is_valid(taken["value"].combine_chunks()), pc.invert(unscored)))
-    return kept
-
-
-def _values(table: pa.Table, ids: pa.Array) -> FloatArray:
-    rows = shared_rows(ids, _ids(table))[1]
-    return np.asarray(table["value"].take(pa.array(rows)).to_numpy(), dtype=np.float64)
-
-
-def _ids(table: pa.Table) -> pa.Array:
-    return table["item_id"].combine_chunks().cast(pa.string())
-
-
-def _flags(mask: pa.Array) -> np.ndarray:
-    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)

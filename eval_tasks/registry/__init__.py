@@ -11,6 +11,7 @@ from eval_tasks.registry.benchmark_spec import (
 )
 from eval_tasks.registry.judge_spec import JudgeSpec, load_judge_file
 from eval_tasks.registry.rule_spec import RuleSpec, load_rule_file
+from eval_tasks.registry.seed_study_spec import SeedStudySpec, load_seed_study_file
 from eval_tasks.registry.shipped import hub_benchmarks, shipped_benchmarks, shipped_rules, shipped_suites
 from eval_tasks.registry.starters import Starter, starter
 from eval_tasks.registry.suite_spec import SuiteEntrySpec, SuiteSpec, load_suite_file
@@ -25,6 +26,7 @@ __all__ = [
     "Rendering",
     "RuleSpec",
     "ScorerSpec",
+    "SeedStudySpec",
     "SourceSpec",
     "Starter",
     "SuiteEntrySpec",
@@ -35,6 +37,7 @@ __all__ = [
     "load_benchmark_file",
     "load_judge_file",
     "load_rule_file",
+    "load_seed_study_file",
     "load_suite_file",
     "names_in",
     "render_choices",

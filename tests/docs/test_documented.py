@@ -19,6 +19,7 @@ from eval_tasks.engine.architectures import VERIFIED
 from eval_tasks.registry.benchmark_spec import BenchmarkSpec
 from eval_tasks.registry.judge_spec import FIELDS, JudgeSpec
 from eval_tasks.registry.rule_spec import RuleSpec
+from eval_tasks.registry.seed_study_spec import SeedStudySpec
 from eval_tasks.registry.suite_spec import SuiteSpec
 from eval_tasks.scoring import scorer_metrics, scorer_names
 from eval_tasks.scoring.registry import find_scorer
@@ -75,6 +76,7 @@ def test_every_variable() -> None:
         (SuiteSpec, "docs/benchmarks.md"),
         (RuleSpec, "docs/verdicts.md"),
         (JudgeSpec, "docs/graders.md"),
+        (SeedStudySpec, "docs/verdicts.md"),
     ],
 )
 def test_every_field(model: type[BaseModel], document: str) -> None:
