@@ -85,6 +85,7 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         diagnoses=_diagnoses(store, comparison) if comparison else (),
         health=health,
         selection=catalog.selection(run_id),
+        suspect=tuple(reason for arm in (run, baseline) if arm is not None for reason in suspicions(store, arm)),
         curves=_curves(store, run, benchmarks) if health is not None else (),
     )
 
@@ -94,6 +95,15 @@ def _contract(store: Store, guarded: GuardReport | None) -> ContractReport | Non
     if guarded is None or not guarded.contract_blob:
         return None
     return from_json(ContractReport, store.blobs.get_json(guarded.contract_blob))
+
+
+def suspicions(store: Store, run: Run) -> tuple[str, ...]:
+    """Why the rows of a run are in doubt, one sentence for each block; none where nothing is."""
+    return tuple(
+        f"run {run.run_id[:12]}: block {block.block_id} on its environment {run.environment}: {block.reason}; "
+        + (f"{block.explained_by}: {block.explanation}" if block.explained_at else "nobody has explained it yet")
+        for block in store.catalog.suspicions(run)
+    )
 
 
 def _diagnoses(store: Store, comparison: Comparison) -> tuple[Diagnosis, ...]:

@@ -11,6 +11,7 @@ from eval_tasks.cli.importing import import_command
 from eval_tasks.cli.output import json_option, opened, print_json, print_table, score_text
 from eval_tasks.cli.training import curve_command
 from eval_tasks.errors import UserError, did_you_mean
+from eval_tasks.publish import suspicions
 from eval_tasks.records import ImportedRows, Run, to_json
 from eval_tasks.report.numbers import amount, interval
 from eval_tasks.report.sentences import score_name
@@ -68,6 +69,8 @@ def runs_show(run: str, as_json: bool) -> None:
         )
     if found.origin != "engine":
         click.echo(f"its rows are {found.origin}: the engine's guarantees do not cover them")
+    for reason in suspicions(store, found):
+        click.echo(f"SUSPECT: {reason}")
     click.echo(f"request {found.request.request_digest}\nconfig  {found.config_digest}")
     rows = [
         (m.benchmark, score_name(m), score_text(m), m.n, m.n_attempted, m.contamination, m.quarantine_reason or None)

@@ -62,6 +62,10 @@ _MODULES = {
     "alerts": "alerts",
     "environment": "machine",
     "verify-engine": "machine",
+    "determinism": "determinism",
+    "baselines": "determinism",
+    "blocks": "blocks",
+    "sensitivity": "sensitivity",
 }
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.errors import UserError
+from eval_tasks.plan.perturbation import batches_of
 from eval_tasks.plan.selection import choose_items
 from eval_tasks.plan.shards import Work, cut_shards
 from eval_tasks.prompts import PromptBuilder
@@ -62,18 +63,22 @@ def plan(
     engine: EngineConfig,
     seed: int = 0,
     repeat: int = 0,
+    perturbation: str = "",
     judging: Judging | None = None,
     now: str,
 ) -> Plan:
     """Plan `suite` (NAME or NAME@VERSION) on a checkpoint whose verified copy lies in `checkpoint_dir`.
 
-    `judging`: whose outputs the run judges, where it is no evaluation.
+    `perturbation`: any text, by which a wanted repeat is batched otherwise. `judging`: whose outputs the run judges,
+    where it is no evaluation.
 
     Raises UserError for an unknown suite, for one without items, for a benchmark that was registered with another
     scorer than this release has, and naming the items whose prompts the benchmark refuses to cut to the context.
     """
     from eval_tasks.environment import harness_version
 
+    if perturbation and not repeat:
+        raise UserError("a perturbed plan is a repeat of its request: give it a repeat number, which no run of it has")
     chosen = _suite(store, suite)
     if engine.is_mock and chosen.tier == "release":
         raise UserError(
@@ -97,7 +102,7 @@ def plan(
     if known is not None:
         made = replace(known, checkpoint_uri=checkpoint.uri)
     else:
-        made = _cut(store, run_id, request, chosen, checkpoint, checkpoint_dir, environment.name, limits)
+        made = _cut(store, run_id, request, chosen, checkpoint, checkpoint_dir, environment.name, limits, perturbation)
     run = Run(
         run_id=run_id,
         request=request,
@@ -143,6 +148,7 @@ def _cut(
     checkpoint_dir: Path,
     environment: str,
     limits: Limits,
+    perturbation: str,
 ) -> Plan:
     tokenizer = load_tokenizer(checkpoint_dir)
     context = max_context(read_config(checkpoint_dir))
@@ -153,21 +159,22 @@ def _cut(
         check_scorer(benchmark)
         shots = store.blobs.get_items(benchmark.few_shot_blob) if benchmark.few_shot_blob else []
         builder = PromptBuilder(benchmark, shots, tokenizer, request.engine_config, context)
-        more, remarks = _work(benchmark, _chosen(store, benchmark, entry), builder, request.engine_config.batch_size)
+        batches = batches_of(_chosen(store, benchmark, entry), request.engine_config.batch_size, perturbation)
+        more, remarks = _work(benchmark, batches, builder)
         work += more
         notes += remarks
     if not work:
         raise UserError(f"suite {suite.name!r} has no items to run; add benchmarks to it")
-    batches, shards = cut_shards(work, limits)
+    planned, shards = cut_shards(work, limits)
     return Plan(
         run_id=run_id,
         request=request,
         environment=environment,
         checkpoint_uri=checkpoint.uri,
         shards=tuple(shards),
-        batches_blob=store.blobs.put_batches(batches),
-        n_batches=len(batches),
-        n_items=sum(len(batch.item_ids) for batch in batches),
+        batches_blob=store.blobs.put_batches(planned),
+        n_batches=len(planned),
+        n_items=sum(len(batch.item_ids) for batch in planned),
         notes=(*([MOCK_MARK] if request.engine_config.is_mock else []), *notes),
     )
 
@@ -177,9 +184,10 @@ def _chosen(store: Store, benchmark: BenchmarkVersion, entry: SuiteEntry) -> lis
 
 
 def _work(
-    benchmark: BenchmarkVersion, items: Sequence[Item], builder: PromptBuilder, batch_size: int
+    benchmark: BenchmarkVersion, batches: Sequence[Sequence[Item]], builder: PromptBuilder
 ) -> tuple[list[Work], list[str]]:
     """The benchmark's batches, and remarks on its prompts for the plan's reader."""
+    items = [item for batch in batches for item in batch]
     sizes: list[_Size] = []
     flags: Counter[str] = Counter()
     for start in range(0, len(items), _ITEMS_AT_ONCE):
@@ -188,13 +196,15 @@ def _work(
             flags.update(_flags(request))
     group: Group = "generation" if benchmark.kind == "generation" else "logprob"
     work = []
-    for start in range(0, len(items), batch_size):
-        batch = sizes[start : start + batch_size]
+    start = 0
+    for members in batches:
+        batch = sizes[start : start + len(members)]
+        start += len(members)
         work.append(
             Work(
                 benchmark_id=benchmark.benchmark_id,
                 group=group,
-                item_ids=tuple(item.item_id for item in items[start : start + batch_size]),
+                item_ids=tuple(item.item_id for item in members),
                 cost_tokens=sum(size.cost_tokens for size in batch),
                 longest_prompt_tokens=max(size.prompt_tokens for size in batch),
                 longest_output_tokens=max(size.output_tokens for size in batch),

@@ -68,6 +68,7 @@ class ReportDocument:
     evidence: str | None
     by_chance: str | None
     not_claimed: tuple[str, ...]
+    suspect: tuple[str, ...]
     notes: tuple[str, ...]
     identity: Identity
     run: Run | None
@@ -100,6 +101,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         evidence=sentences.exploratory(comparison) if comparison else None,
         by_chance=sentences.chance(comparison) if comparison else None,
         not_claimed=sentences.not_claimed(view),
+        suspect=view.suspect,
         notes=view.notes,
         identity=Identity(
             run_id=run.run_id if run else None,

@@ -30,8 +30,9 @@ _NEVER_CLAIMED = (
 
 
 def title(view: ReportView) -> str:
-    """What the report is about, in one line; it begins with the mark of a mock engine that had part in it."""
-    return f"{MOCK_MARK}: {_title(view)}" if is_mock(view) else _title(view)
+    """What the report is about, in one line; it begins with the mark of a mock engine, or of doubt, where there is."""
+    marks = ([MOCK_MARK] if is_mock(view) else []) + (["SUSPECT"] if view.suspect else [])
+    return ": ".join([*marks, _title(view)])
 
 
 def is_mock(view: ReportView) -> bool:

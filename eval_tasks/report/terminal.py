@@ -37,6 +37,7 @@ def render_terminal(view: ReportView) -> RenderableType:
     parts: list[RenderableType] = [Text(clean(sentences.title(view)), style="bold")]
     if view.run is not None:
         parts.append(Text(f"run {view.run.run_id}  {view.run.status}  environment {clean(view.run.environment)}"))
+    parts += [Text(clean(f"SUSPECT: {reason}"), style="bold") for reason in view.suspect]
     if view.measurements:
         parts += [Text(), _scorecard(view.measurements)]
     if view.guard is not None:

@@ -31,6 +31,7 @@ class ReportView:
     `diagnoses`: where the two runs disagree, by benchmark. `health`: the look at the run's training run, `curves` its
     held-out losses up to this step. `selection`: the choice among checkpoints that the run took part in.
     `contract`: the data contract that guard validated, clause by clause.
+    `suspect`: why rows of the run or the baseline are in doubt, a sentence for each block.
     """
 
     run: Run | None = None
@@ -48,6 +49,7 @@ class ReportView:
     curves: tuple[LossCurve, ...] = ()
     selection: Selection | None = None
     contract: ContractReport | None = None
+    suspect: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None:
