@@ -29,7 +29,7 @@ def seeds_group() -> None:
 @click.option("--tokens", type=click.IntRange(min=1), default=None, help="What each was trained on, in tokens.")
 @json_option
 def seeds_record(name: str, runs: tuple[str, ...], tokens: int | None, as_json: bool) -> None:
-    """Measure a study NAME from RUNS of one recipe (two or more, each of its own training run and seed)."""
+    """Measure a study NAME from RUNS of one recipe (three or more, each of its own training run and seed)."""
     found = record_study(opened(), name, runs, now=_now(), tokens=tokens)
     for reason in found.left_out:
         click.echo(f"left out: {reason}", err=True)

@@ -17,10 +17,8 @@ from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.several_runs import aligned
 from eval_tasks.errors import UserError
 from eval_tasks.records import Run
+from eval_tasks.records.seed_study import FEWEST_RUNS
 from eval_tasks.stats.recipes import spread
-
-FEWEST = 3
-"""Runs of an arm that has several: two say too little of how far seeds lie apart."""
 
 Tables = tuple[Sequence[pa.Table], Sequence[pa.Table]]
 
@@ -57,10 +55,10 @@ class SeedArms:
 def check_arms(arms: SeedArms) -> None:
     """Raises UserError for arms that are no seeds of a recipe: too few, doubled, or one training run twice."""
     for name, runs, seeds in (("A", arms.a, arms.seeds[0]), ("B", arms.b, arms.seeds[1])):
-        if len(runs) < FEWEST:
+        if len(runs) < FEWEST_RUNS:
             raise UserError(
                 f"arm {name} has {len(runs)} run{'s' if len(runs) > 1 else ''}; where an arm has several, both have "
-                f"{FEWEST} or more. For fewer compare one run with one, with a seed study of the recipe "
+                f"{FEWEST_RUNS} or more. For fewer compare one run with one, with a seed study of the recipe "
                 "('seeds record')"
             )
         _once(name, [run.run_id for run in runs], "run")

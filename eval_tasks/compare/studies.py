@@ -17,7 +17,8 @@ from eval_tasks.compare.scale import SAME_FACTOR, scales_of
 from eval_tasks.compare.several_runs import aligned, mean_rows
 from eval_tasks.errors import DataError, NotComparableError, UserError
 from eval_tasks.records import BenchmarkVersion, Run, Scale, SeedStudy, StudiedBenchmark
-from eval_tasks.registry.seed_study_spec import FEWEST_RUNS, SeedStudySpec
+from eval_tasks.records.seed_study import FEWEST_RUNS
+from eval_tasks.registry.seed_study_spec import SeedStudySpec
 from eval_tasks.scoring import metric_of, metrics_of
 from eval_tasks.stats.item_scores import MetricTraits, metric_rows
 from eval_tasks.stats.recipes import spread
@@ -44,7 +45,7 @@ def record_study(
     `now` is UTC, ISO 8601; `tokens` that each was trained on, which no checkpoint says. Sizes and steps are those of
     the catalog. The same runs again give the study that stands.
 
-    Raises UserError for fewer than two runs, one that is not closed, made-up rows, and runs that are no seeds of one
+    Raises UserError for fewer than three runs, one that is not closed, made-up rows, and runs that are no seeds of one
     recipe at one point of its training; NotComparableError for other instruments, items or graders among them.
     """
     runs = [store.catalog.run(run_id) for run_id in run_ids]
@@ -97,8 +98,8 @@ def import_study(store: Store, spec: SeedStudySpec, folder: Path, *, now: str) -
 def _check(runs: Sequence[Run]) -> None:
     if len(runs) < FEWEST_RUNS:
         raise UserError(
-            f"{len(runs)} run: a spread between training seeds is seen from {FEWEST_RUNS} runs on, and three to five "
-            "say much more"
+            f"{len(runs)} run{'' if len(runs) == 1 else 's'}; a study has {FEWEST_RUNS} at least: fewer say too little "
+            "of how far training seeds lie apart"
         )
     for run in runs:
         run.require_evaluation()

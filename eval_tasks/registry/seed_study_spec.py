@@ -9,10 +9,8 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from eval_tasks.records import Scale, SeedStudy, StudiedBenchmark
+from eval_tasks.records.seed_study import FEWEST_RUNS
 from eval_tasks.registry.yaml_file import NAME, Section, load_yaml
-
-FEWEST_RUNS = 2
-"""A spread is seen from two runs on; three to five say much more."""
 
 
 class ScaleSpec(Section):
@@ -43,8 +41,8 @@ class StudiedSpec(Section):
     @field_validator("scores")
     @classmethod
     def _enough(cls, scores: list[float]) -> list[float]:
-        if len(scores) == 1:
-            raise ValueError("one score has no spread; a study has two runs at least, and three to five say much more")
+        if 0 < len(scores) < FEWEST_RUNS:
+            raise ValueError(f"a study has {FEWEST_RUNS} runs at least: fewer say too little of how seeds differ")
         if not all(np.isfinite(scores)):
             raise ValueError("a score is no finite number; leave that run out, or find its score")
         return scores
@@ -110,8 +108,8 @@ class SeedStudySpec(Section):
             raise ValueError("score_files need metric: what their scores are, such as acc")
         if len(set(self.score_files)) < len(self.score_files):
             raise ValueError("a score file is named twice; each is one run's")
-        if len(self.score_files) == 1:
-            raise ValueError("one run has no spread; a study has two runs at least, and three to five say much more")
+        if 0 < len(self.score_files) < FEWEST_RUNS:
+            raise ValueError(f"a study has {FEWEST_RUNS} runs at least: fewer say too little of how seeds differ")
         return self
 
     def record(self, recorded_at: str, measured: tuple[StudiedBenchmark, ...] = ()) -> SeedStudy:

@@ -51,7 +51,7 @@ def test_a_study_is_measured_from_runs(store):
     assert (study.origin, study.runs, study.measured_at) == ("runs", tuple(names), "2026-01-31")
     assert study.source == "runs seed-0 step 100, seed-1 step 100, seed-2 step 100"
     assert record_study(store, "mine", names, now="2026-03-01", tokens=10**9).study == study, "again is no new version"
-    assert record_study(store, "mine", names[:2], now=NOW).study.version == 2
+    assert record_study(store, "mine", names, now=NOW).study.version == 2
 
 
 def test_a_recorded_study_answers_for_two_other_recipes(store):
@@ -80,14 +80,14 @@ def test_clusters_and_every_metric_are_studied(store):
 
 def test_what_is_no_study_is_refused_by_name(store):
     names = runs(store)
-    with pytest.raises(UserError, match="1 run: a spread between training seeds is seen from 2 runs on"):
+    with pytest.raises(UserError, match="1 run; a study has 3 at least"):
         record_study(store, "mine", names[:1], now=NOW)
     with pytest.raises(UserError, match=r"run '0{31}1' is there twice"):
-        record_study(store, "mine", [names[0], names[0]], now=NOW)
+        record_study(store, "mine", [names[0], names[0], names[1]], now=NOW)
     same = run_of(store, 9, 0.6, "seed-0", status="closed").run_id
     store.catalog.update_run(same, step=100)
     with pytest.raises(UserError, match="training run 'seed-0' is there twice"):
-        record_study(store, "mine", [names[0], same], now=NOW)
+        record_study(store, "mine", [names[0], names[2], same], now=NOW)
     store.catalog.update_run(names[1], step=200)
     with pytest.raises(UserError, match=r"of steps 100, 200; a study is of one recipe at one point"):
         record_study(store, "mine", names, now=NOW)
@@ -106,7 +106,7 @@ def test_what_is_no_study_is_refused_by_name(store):
     odd = run_of(store, 8, 0.6, "odd", other, status="closed").run_id
     store.catalog.update_run(odd, step=100)
     with pytest.raises(NotComparableError, match="template_digest differs"):
-        record_study(store, "mine", [names[0], odd], now=NOW)
+        record_study(store, "mine", [names[0], names[2], odd], now=NOW)
     assert store.catalog.seed_studies() == []
 
 
@@ -169,21 +169,23 @@ def test_files_of_item_scores_are_measured_as_runs_are(store, tmp_path):
 
 def test_files_that_are_no_study_are_refused_by_name(store, tmp_path):
     a = score_file(tmp_path, "a.jsonl", values(1, 0.6))
+    a_again = score_file(tmp_path, "again.jsonl", values(7, 0.6))
     other = score_file(tmp_path, "b.jsonl", values(2, 0.6)[:50])
     lost = score_file(tmp_path, "lost.jsonl", [None] * N)
     apart = tmp_path / "apart.jsonl"
     apart.write_text('{"item_id": "i0000", "score": 1, "benchmark": "prose"}\n')
     for files, error, said in (
-        ([a, other], NotComparableError, "run 2 of the study was planned on other items than run 1"),
-        ([a, "apart.jsonl"], NotComparableError, "no benchmark in common"),
-        ([a, lost], NotComparableError, "fewer than two items have a score in every run"),
-        ([a, "absent.jsonl"], UserError, "absent.jsonl cannot be read"),
+        ([a, other, a_again], NotComparableError, "run 2 of the study was planned on other items than run 1"),
+        ([a, a_again, "apart.jsonl"], NotComparableError, "no benchmark in common"),
+        ([a, a_again, lost], NotComparableError, "fewer than two items have a score in every run"),
+        ([a, a_again, "absent.jsonl"], UserError, "absent.jsonl cannot be read"),
     ):
         with pytest.raises(error, match=said):
             imported(store, study_file(tmp_path, benchmarks=None, score_files=files, metric="acc"))
     same = score_file(tmp_path, "c.jsonl", values(3, 0.6))
     with pytest.raises(UserError, match="versions names 'bnch'"):
         imported(
-            store, study_file(tmp_path, benchmarks=None, score_files=[a, same], metric="acc", versions={"bnch": "1"})
+            store,
+            study_file(tmp_path, benchmarks=None, score_files=[a, a_again, same], metric="acc", versions={"bnch": "1"}),
         )
     assert store.catalog.seed_studies() == []
