@@ -177,10 +177,11 @@ def _check_prompts(benchmark: BenchmarkVersion, dataset: Dataset) -> None:
     """Render some prompts. Raises UserError naming the item and the part of the template that failed."""
     shots = Shots(benchmark.name, benchmark.few_shot, dataset.few_shot)
     composer = Composer(benchmark.name, benchmark.kind, benchmark.template, shots)
+    scores_choices_alone = benchmark.kind == "choice" and not benchmark.template.item
     sample = sorted(dataset.items, key=lambda item: digest_parts(["render", item.item_id]))
     for item in [*dataset.items[:1], *sample[:_RENDERED]]:
         prompt = composer.prompt(item)
-        if not prompt.context.strip():
+        if not prompt.context.strip() and not scores_choices_alone:
             raise UserError(
                 f"benchmark {benchmark.name!r}, item {item.item_id!r}: the prompt is empty; see prompt.item"
             )

@@ -100,6 +100,12 @@ def test_other_content_under_the_same_version_is_refused_and_leaves_nothing(
     assert _stored_files(tmp_path) == before
 
 
+def test_whole_sentences_may_be_choices_of_an_empty_prompt(store: Store, write: Write) -> None:
+    """As in BLiMP: nothing stands before the choices, on purpose."""
+    prompt = {"item": "", "choices": "options"}
+    assert register_benchmark(store, write(prompt=prompt), NOW).template.item == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

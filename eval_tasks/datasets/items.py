@@ -78,7 +78,7 @@ def _few_shot(
     shots = []
     for n, row in enumerate(table.rows):
         where = f"{table.name}, row {n + 1}"
-        shots.append(Item(item_id=f"{n:08d}", fields=row, target=_target(spec, row, f"{n:08d}", where)))
+        shots.append(Item(item_id=f"{n:08d}", fields=row, target=target_of(spec, row, f"{n:08d}", where)))
     return shots, table.blake3 if pinned else None
 
 
@@ -115,7 +115,7 @@ def _item(spec: BenchmarkSpec, row: Row, where: str) -> Item:
     return Item(
         item_id=item_id,
         fields=row,
-        target=_target(spec, row, item_id, where),
+        target=target_of(spec, row, item_id, where),
         metadata=_metadata(spec, row, where),
         stratum=_text(row, spec.item.stratum),
         cluster=_text(row, spec.item.cluster),
@@ -180,7 +180,8 @@ def _text(row: Row, column: str | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _target(spec: BenchmarkSpec, row: Row, item_id: str, where: str) -> Any:
+def target_of(spec: BenchmarkSpec, row: Row, item_id: str, where: str) -> Any:
+    """What `Item.target` becomes; of a choice the index of the gold one, or several. Raises UserError for no choice."""
     rendering = Rendering(benchmark=spec.name, item_id=item_id, fields=row)
     value = _target_value(spec, row, rendering)
     if spec.kind != "choice":

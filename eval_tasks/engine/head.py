@@ -25,16 +25,19 @@ _MOST_LOGITS = 16 * 1024 * 1024
 class LogProbs(ABC):
     """What is wanted of rows, by way of their logits. A row whose logits are not all finite gives None."""
 
-    def logprobs_of(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float] | None]:
-        """For each row of `hidden` (n, width) the log-probabilities of its target token ids."""
-        found: list[list[float] | None] = []
+    def logprobs_of(
+        self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]
+    ) -> list[list[tuple[float, bool]] | None]:
+        """For each row of `hidden` (n, width), per target token id: (log-probability, whether `greedy` takes it)."""
+        found: list[list[tuple[float, bool]] | None] = []
         for logits, finite in self._blocks(hidden):
             wanted = [list(tokens) for tokens in targets[len(found) : len(found) + len(finite)]]
             places = [row for row, tokens in enumerate(wanted) for _ in tokens]
             values = iter(_log_softmax(logits)[places, [token for tokens in wanted for token in tokens]].tolist())
-            for tokens, is_finite in zip(wanted, finite, strict=True):
+            best = logits.argmax(dim=-1).tolist()
+            for tokens, is_finite, top in zip(wanted, finite, best, strict=False):
                 row = list(itertools.islice(values, len(tokens)))
-                found.append(row if is_finite else None)
+                found.append([(v, t == top) for v, t in zip(row, tokens, strict=True)] if is_finite else None)
         return found
 
     def greedy(self, hidden: torch.Tensor) -> list[tuple[int, float] | None]:

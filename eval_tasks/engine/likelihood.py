@@ -33,9 +33,10 @@ class _Sequence:
 
 @dataclass(slots=True)
 class Found:
-    """What a request has so far: per continuation its tokens' log-probabilities."""
+    """What a request has so far: per continuation its tokens' log-probabilities, and whether each was the best."""
 
     values: list[list[float]]
+    greedy: list[bool]
     finite: bool = True
     seconds: float = 0.0
 
@@ -62,7 +63,7 @@ def score(
     requests: Sequence[Request], *, body: Body, head: Head, paths: PrefixPaths, tokens_per_forward: int
 ) -> list[Response]:
     """Responses in the order of `requests`, all of which can run (`validity.problem_of`)."""
-    found = [Found([[0.0] * len(c) for c in request.continuations]) for request in requests]
+    found = [_nothing(request) for request in requests]
     sequences = [sequence for i, request in enumerate(requests) for sequence in _sequences(i, request)]
     queue = _Queue()
     try:
@@ -80,6 +81,10 @@ def score(
         raise
     paths.trim()
     return [response_of(request, result) for request, result in zip(requests, found, strict=True)]
+
+
+def _nothing(request: Request) -> Found:
+    return Found([[0.0] * len(c) for c in request.continuations], [True] * len(request.continuations))
 
 
 def _sequences(index: int, request: Request) -> list[_Sequence]:
@@ -149,8 +154,9 @@ def _predict(queue: _Queue, head: Head, requests: Sequence[Request], found: Sequ
         if logprobs is None:
             found[request].finite = False
             continue
-        for (c, k), value in zip(places, logprobs, strict=True):
+        for (c, k), (value, is_best) in zip(places, logprobs, strict=True):
             found[request].values[c][k] = value
+            found[request].greedy[c] &= is_best
 
 
 def response_of(request: Request, found: Found) -> Response:
@@ -164,6 +170,7 @@ def response_of(request: Request, found: Found) -> Response:
         prompt_digest=request.prompt_digest,
         logprobs=tuple(sum(values) for values in found.values) if ok else (),
         token_logprobs=tuple(map(tuple, found.values)) if ok else (),
+        greedy=tuple(found.greedy) if ok and request.kind == "choice" else (),
         n_prompt_tokens=len(request.prompt_ids),
         n_output_tokens=sum(map(len, request.continuations)),
         n_bytes=request.n_bytes,

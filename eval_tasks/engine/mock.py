@@ -68,7 +68,8 @@ class MockEngine:
         )
         if request.kind != "generation":
             logprobs = self._loss(request) if request.kind == "loss" else self._choice(request)
-            return replace(row, logprobs=tuple(map(math.fsum, logprobs)), token_logprobs=logprobs)
+            row = replace(row, logprobs=tuple(map(math.fsum, logprobs)), token_logprobs=logprobs)
+            return replace(row, greedy=self._greedy(request, row.logprobs)) if request.kind == "choice" else row
         if request.sampling is None:
             text, ids = self._text(request, 0)
             logprobs = (self._per_token(request, len(ids), 0),)
@@ -94,6 +95,12 @@ class MockEngine:
             best = (best + 1 + int(self._draw(request, "choice") * (n_choices - 1))) % n_choices
         sums = [_BEST if k == best else _OTHERS * (1 + k / 10) for k in range(n_choices)]
         return tuple((total / len(ids),) * len(ids) for total, ids in zip(sums, request.continuations, strict=True))
+
+    def _greedy(self, request: Request, sums: Sequence[float]) -> tuple[bool, ...]:
+        """The best choice is what greedy decoding would write; a lone one is where the item is answered right."""
+        if len(sums) == 1:
+            return (self._is_right(request, 0),)
+        return tuple(value == max(sums) for value in sums)
 
     def _loss(self, request: Request) -> tuple[tuple[float, ...], ...]:
         return (self._per_token(request, len(request.continuations[0]), 0),)

@@ -121,7 +121,7 @@ def _check_causal(folder: Path, model: PlainModel) -> None:
 def _scored(model: PlainModel, request: Request) -> Response:
     """Log-probabilities of the continuations; those of one token share the forward of their prompt."""
     began = time.perf_counter()
-    found = Found([])
+    found = Found([], [])
     last = len(request.prompt_ids) - 1
     read: dict[tuple[int, ...], torch.Tensor] = {}
     for continuation in request.continuations:
@@ -130,7 +130,8 @@ def _scored(model: PlainModel, request: Request) -> Response:
             read = {ids: model.logits(ids, range(last, len(ids)))}
         values = [v for v in model.logprobs_of(read[ids], [[token] for token in continuation]) if v is not None]
         found.finite &= len(values) == len(continuation)
-        found.values.append([value for (value,) in values])
+        found.values.append([value for ((value, _),) in values])
+        found.greedy.append(all(is_best for ((_, is_best),) in values))
     found.seconds = time.perf_counter() - began
     return response_of(request, found)
 

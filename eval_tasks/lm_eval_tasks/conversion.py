@@ -15,7 +15,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from eval_tasks.digests import digest_bytes
-from eval_tasks.lm_eval_tasks.scoring_parts import Refusal, choice_part, generation_part, likelihood_part, loss_part
+from eval_tasks.lm_eval_tasks.scoring_parts import (
+    Refusal,
+    choice_part,
+    generation_part,
+    likelihood_part,
+    loss_part,
+    shown_answer,
+)
 from eval_tasks.lm_eval_tasks.task_files import TaskFile
 from eval_tasks.registry import BenchmarkSpec
 from eval_tasks.registry.yaml_file import NAME
@@ -74,6 +81,8 @@ def convert(file: TaskFile, options: Options) -> Converted:
     }
     few_shot, examples = _few_shot(task, name, document, options, notes)
     document |= few_shot
+    if few_shot and document["kind"] == "generation":
+        document["prompt"]["target"] = shown_answer(document["prompt"]["target"])
     _check(document)
     return Converted(name=name, task=str(task["task"]), document=document, examples=examples, notes=notes)
 
@@ -150,7 +159,12 @@ def _source(task: Mapping[str, Any], split: str, options: Options, notes: list[s
 def _few_shot(
     task: Mapping[str, Any], name: str, document: Mapping[str, Any], options: Options, notes: list[str]
 ) -> tuple[dict[str, Any], Sequence[Mapping[str, Any]]]:
-    k = task.get("num_fewshot") if options.num_fewshot is None else options.num_fewshot
+    k = task.get("num_fewshot")
+    if options.num_fewshot is not None and k != options.num_fewshot:
+        if k == 0:  # as in lm-eval
+            notes.append("the task says 0 examples, and keeps that")
+        else:
+            k = options.num_fewshot
     config = task.get("fewshot_config") or {}
     if not k or document["kind"] == "loss":
         return {}, ()

@@ -16,6 +16,8 @@ Task = Mapping[str, Any]
 Part = dict[str, Any]
 
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
+_EXPRESSION = re.compile(r"\{\{(?P<expression>[^{}]*)\}\}")
+_IS_NONE = re.compile(r"\b([A-Za-z_]\w*) is (?:not )?none\b")
 _LENGTHS = ("max_gen_toks", "max_new_tokens")
 _NO_OP = {"num_beams": 1}
 
@@ -53,13 +55,11 @@ def choice_part(task: Task, notes: list[str]) -> Part:
 
 def generation_part(task: Task, notes: list[str]) -> Part:
     """generate_until: exact match of what one or two filter pipelines leave."""
-    if task.get("doc_to_choice"):
-        raise Refusal("doc_to_choice", "with generate_until has no counterpart: name the gold text in doc_to_target")
     _known_metrics(task, ("exact_match",), ("exact_match",), notes)
-    scorer, primary = _pipelines(task, _match_parameters(task), notes)
+    scorer, primary = _pipelines(task, _match_parameters(task, notes), notes)
     prompt = _prompt(task, notes)
-    target = str(_target(task))
-    prompt["target"] = "{{ " + target + " }}" if not is_template(target) else target
+    target = _gold_text(task)
+    prompt["target"] = _as_template(target)
     return {
         "kind": "generation",
         "item": {"target": target},
@@ -71,12 +71,12 @@ def generation_part(task: Task, notes: list[str]) -> Part:
 
 
 def likelihood_part(task: Task, notes: list[str]) -> Part:
-    """loglikelihood: a choice with one choice, whose negative log-probability is the measure."""
-    _known_metrics(task, ("perplexity",), ("perplexity", "acc"), notes)
-    notes.append("perplexity is the exponential of the mean of 'nats'")
+    """loglikelihood: a choice with one choice: its negative log-probability, and whether greedy decoding writes it."""
+    metrics = _known_metrics(task, ("perplexity", "acc"), ("perplexity", "acc"), notes)
+    if "perplexity" in metrics:
+        notes.append("perplexity is the exponential of the mean of 'nats'")
     prompt = _prompt(task, notes)
-    target = str(_target(task))
-    text = target if is_template(target) else "{{ " + target + " }}"
+    text = _as_template(_target(task))
     delimiter = prompt.pop("target_delimiter")
     prompt |= {"choices": [text], "target": _literally(delimiter) + text, "target_delimiter": ""}
     return {
@@ -84,7 +84,7 @@ def likelihood_part(task: Task, notes: list[str]) -> Part:
         "item": {"target": "{{ 0 }}"},
         "prompt": prompt,
         "scorer": {"name": "continuation"},
-        "primary_metric": "nats",
+        "primary_metric": "nats" if metrics[0] == "perplexity" else "acc",
     }
 
 
@@ -93,11 +93,10 @@ def loss_part(task: Task, notes: list[str]) -> Part:
     defaults = ("word_perplexity", "byte_perplexity", "bits_per_byte")
     _known_metrics(task, ("bits_per_byte", "byte_perplexity"), defaults, notes)
     notes.append("a text beyond the context is cut, and lm-eval rolls over it; byte_perplexity is 2 ** bits_per_byte")
-    target = str(_target(task))
     return {
         "kind": "loss",
         "item": {},
-        "prompt": {"item": target if is_template(target) else "{{ " + target + " }}"},
+        "prompt": {"item": _as_template(_target(task))},
         "scorer": {"name": "loss"},
         "primary_metric": "bits_per_byte",
     }
@@ -108,7 +107,7 @@ def _prompt(task: Task, notes: list[str]) -> Part:
     text = task.get("doc_to_text")
     if not isinstance(text, str):
         raise Refusal("doc_to_text", f"{text!r} is no template")
-    item = "{{ " + text + " }}" if _COLUMN.fullmatch(text) else text
+    item = _null_as_none("{{ " + text + " }}" if _COLUMN.fullmatch(text) else text)
     if task.get("output_type") == "multiple_choice" and re.fullmatch(r"\s*\{\{\s*\d+\s*\}\}\s*", item):
         raise Refusal("doc_to_text", "puts the choices into the prompt")
     delimiter = str(task.get("target_delimiter", " "))
@@ -133,7 +132,41 @@ def _target(task: Task) -> str:
         raise Refusal("doc_to_target", f"{target!r} is neither a template nor a column")
     if not is_template(target) and not _COLUMN.fullmatch(target):
         raise Refusal("doc_to_target", f"{target!r} is neither a template nor a column")
-    return target
+    return _null_as_none(target)
+
+
+def _gold_text(task: Task) -> str:
+    """The target of generate_until: the text that is wanted; with choices, doc_to_target gives the number of one."""
+    choices, target = task.get("doc_to_choice"), _target(task)
+    if not choices:
+        return target
+    number = _EXPRESSION.fullmatch(_as_template(target))
+    listed = list(choices.values()) if isinstance(choices, Mapping) else choices
+    texts = _EXPRESSION.fullmatch(_as_template(listed)) if isinstance(listed, str) else None
+    if number is None or not (texts or isinstance(listed, list)):
+        raise Refusal("doc_to_choice", "and doc_to_target are more than one expression each: name the gold text itself")
+    texts_of = texts["expression"] if texts else json.dumps([str(choice) for choice in listed], ensure_ascii=False)
+    return "{{ (" + texts_of + ")[" + number["expression"].strip() + "] }}"
+
+
+def _as_template(target: str) -> str:
+    return target if is_template(target) else "{{ " + target + " }}"
+
+
+def shown_answer(target: str) -> str:
+    """The template of a worked example's answer: the first one where there are several, as lm-eval shows it."""
+    one = _EXPRESSION.fullmatch(target)
+    if one is None:
+        return target
+    return (
+        "{% set gold = " + one["expression"] + " %}{{ gold[0] if gold is sequence and gold is not string else gold }}"
+    )
+
+
+def _null_as_none(template: str) -> str:
+    """A null column is absent here; where a template asks whether a name is none, an absent one is none."""
+    asked = dict.fromkeys(_IS_NONE.findall(template))
+    return "".join("{% set " + name + " = " + name + " | default(none) %}" for name in asked) + template
 
 
 def _known_metrics(task: Task, known: Sequence[str], default: Sequence[str], notes: list[str]) -> list[str]:
@@ -159,7 +192,7 @@ def _known_metrics(task: Task, known: Sequence[str], default: Sequence[str], not
 _AGGREGATIONS = ("mean", "perplexity", "weighted_perplexity", "bits_per_byte")
 
 
-def _match_parameters(task: Task) -> Part:
+def _match_parameters(task: Task, notes: list[str]) -> Part:
     """How exact_match is asked to put texts into one form."""
     listed: list[dict[str, Any]] = task.get("metric_list") or []
     entry = next((entry for entry in listed if entry.get("metric") == "exact_match"), {})
@@ -167,6 +200,10 @@ def _match_parameters(task: Task) -> Part:
     if unknown := sorted(set(given) - set(MATCH_PARAMETERS)):
         raise Refusal("metric_list", f"exact_match takes no {unknown[0]!r} here")
     parameters = {name: given[name] for name in MATCH_PARAMETERS if given.get(name)}
+    for name, value in parameters.items():
+        if isinstance(MATCH_PARAMETERS[name], bool) and not isinstance(value, bool):
+            parameters[name] = True
+            notes.append(f"{name}: {value!r} is no truth value; lm-eval takes it for true, and so does this")
     _refusing("metric_list", lambda: check_patterns("regexes_to_ignore", parameters.get("regexes_to_ignore", [])))
     return parameters
 

@@ -131,6 +131,7 @@ def _response(version: BenchmarkVersion, item: Item, row: RecordedRow) -> Respon
         status="ok",
         prompt_digest="",
         logprobs=row.choice_logprobs,
+        greedy=row.greedy,
     )
 
 

@@ -1,4 +1,4 @@
-"""Plain JSONL -> recorded rows: `item_id` and `output`, or `item_id` and `choice_logprobs`. All else is left."""
+"""Plain JSONL -> recorded rows: `item_id` and `output`, or `choice_logprobs` (and `greedy`). All else is left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.recorded.rows import RecordedRow, identifier, json_lines, logprob
+from eval_tasks.recorded.rows import RecordedRow, identifier, json_lines, logprob, truth
 
 
 def rows_of(path: Path) -> Iterator[RecordedRow]:
@@ -23,9 +23,13 @@ def rows_of(path: Path) -> Iterator[RecordedRow]:
             raise UserError(f"{where}: output is a {type(output).__name__}; expected text, or null for none")
         if values is not None and not isinstance(values, list):
             raise UserError(f"{where}: choice_logprobs {values!r}; expected a list of numbers, one per choice")
+        greedy = row.get("greedy") or []
+        if greedy and (not isinstance(greedy, list) or len(greedy) != len(values or ())):
+            raise UserError(f"{where}: greedy {greedy!r}; expected a list of true and false, one per choice_logprob")
         yield RecordedRow(
             where=where,
             item_id=identifier(where, row["item_id"]),
             output=output,
             choice_logprobs=None if values is None else tuple(logprob(where, value) for value in values),
+            greedy=tuple(truth(where, value) for value in greedy),
         )

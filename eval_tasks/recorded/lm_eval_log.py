@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.recorded.rows import RecordedRow, identifier, json_lines, logprob
+from eval_tasks.recorded.rows import RecordedRow, identifier, json_lines, logprob, truth
 
 
 def rows_of(path: Path) -> Iterator[RecordedRow]:
@@ -29,20 +29,21 @@ def rows_of(path: Path) -> Iterator[RecordedRow]:
                 continue
             raise UserError(f"{where}: doc_id {doc_id} is there twice, and not as one answer under two filters")
         seen[doc_id] = row["resps"], {row.get("filter")}
-        output, values = _response(where, row["resps"])
+        output, answers = _response(where, row["resps"])
         doc = row.get("doc")
         yield RecordedRow(
             where=where,
             item_id=doc_id,
             output=output,
-            choice_logprobs=values,
+            choice_logprobs=None if answers is None else tuple(logprob(where, value) for value, _ in answers),
+            greedy=() if answers is None else tuple(truth(where, is_greedy) for _, is_greedy in answers),
             content=doc if isinstance(doc, dict) else {},
             target=row.get("target"),
         )
 
 
-def _response(where: str, resps: object) -> tuple[str | None, tuple[float, ...] | None]:
-    """The text, or the logprobs of all choices, of a document's requests."""
+def _response(where: str, resps: object) -> tuple[str | None, list[tuple[Any, Any]] | None]:
+    """The text, or (logprob, is greedy) of all choices, of a document's requests."""
     if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
         raise UserError(f"{where}: resps {resps!r:.80}; expected a list with a list per request")
     if any(len(requests) > 1 for requests in resps):
@@ -52,4 +53,4 @@ def _response(where: str, resps: object) -> tuple[str | None, tuple[float, ...] 
         return answers[0], None
     if not all(isinstance(answer, list) and len(answer) == 2 for answer in answers):
         raise UserError(f"{where}: resps {resps!r:.80}; expected one text, or (logprob, is greedy) per choice")
-    return None, tuple(logprob(where, answer[0]) for answer in answers)
+    return None, [(value, is_greedy) for value, is_greedy in answers]

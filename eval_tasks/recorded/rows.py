@@ -17,6 +17,7 @@ class RecordedRow:
     """One recorded answer. `where` names file and line for messages; `item_id` is what the file calls the item.
 
     `output` is a text, `choice_logprobs` one sum of natural logs per choice; both None: the item has no answer.
+    `greedy`: whether greedy decoding would have written each choice; empty where the file does not say.
     `content`: the columns of the item as the file has them, where it does; `target`: its gold answer, likewise.
     """
 
@@ -24,6 +25,7 @@ class RecordedRow:
     item_id: str
     output: str | None = None
     choice_logprobs: tuple[float, ...] | None = None
+    greedy: tuple[bool, ...] = ()
     content: Mapping[str, Any] = field(default_factory=dict)
     target: Any = None
 
@@ -58,6 +60,15 @@ def identifier(where: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise UserError(f"{where}: item id {value!r}; expected text or an integer")
     return str(value)
+
+
+def truth(where: str, value: object) -> bool:
+    """A truth value, also written as text. Raises UserError for anything else."""
+    if isinstance(value, str) and value in ("True", "False"):
+        return value == "True"
+    if isinstance(value, bool):
+        return value
+    raise UserError(f"{where}: {value!r} says not whether greedy decoding agrees; expected true or false")
 
 
 def logprob(where: str, value: object) -> float:

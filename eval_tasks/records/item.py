@@ -79,9 +79,11 @@ class Response:
     """What the engine produced for one request: immutable, and bit-identical for an identical config_digest.
 
     ``choice`` and ``loss``: `logprobs` is the sum per continuation (natural log, nats; fp32 values added in fp64),
-    `token_logprobs` the values per token. ``generation``: `output` is the text before any stop string, `output_ids`
-    the generated ids, `token_logprobs` one tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0
-    when not known (an imported row). `latency_ms` is stored and is no part of the row's identity.
+    `token_logprobs` the values per token. ``choice``: `greedy` says of each choice whether greedy decoding would write
+    it (at each of its tokens no other is more probable, a tie going to the lowest id); it is empty where not known.
+    ``generation``: `output` is the text before any stop string, `output_ids` the generated ids, `token_logprobs` one
+    tuple for them. `n_bytes`: UTF-8 bytes of the text a ``loss`` has scored, 0 when not known (an imported row).
+    `latency_ms` is stored and is no part of the row's identity.
 
     An item that is sampled has one row: `samples` holds its outputs, `output`, `output_ids`, `finish_reason` and the
     logprobs are empty, `n_output_tokens` is the sum over samples, and `output_truncated` says whether any was cut.
@@ -104,6 +106,7 @@ class Response:
     output_truncated: bool = False
     latency_ms: float = 0.0
     samples: tuple[Sample, ...] = ()
+    greedy: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

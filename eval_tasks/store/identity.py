@@ -16,8 +16,9 @@ from eval_tasks.digests import digest_bytes, digest_parts
 from eval_tasks.records import Response, Sample, Score
 from eval_tasks.store.text import storable_text
 
-# What rows of greedy outputs do not have counts only where it is there: their digests are those of earlier releases.
-_RESPONSE_FIELDS = tuple(sorted(f.name for f in fields(Response) if f.name not in ("latency_ms", "samples")))
+# What not every row has counts only where it is there: the digests of rows without are those of earlier releases.
+_OPTIONAL = ("greedy", "samples")
+_RESPONSE_FIELDS = tuple(sorted(f.name for f in fields(Response) if f.name not in ("latency_ms", *_OPTIONAL)))
 _SCORE_FIELDS = tuple(sorted(f.name for f in fields(Score) if f.name != "sample_values"))
 _SAMPLE_FIELDS = tuple(sorted(f.name for f in fields(Sample)))
 _PACK_INT = struct.Struct("<q").pack
@@ -79,7 +80,7 @@ def score_digest(score: Score) -> str:
 
 def stored_row_digest(response: Response) -> str:
     """`row_digest` of a response that `storable_response` gave."""
-    return _digest(response, (*_RESPONSE_FIELDS, "samples") if response.samples else _RESPONSE_FIELDS)
+    return _digest(response, _RESPONSE_FIELDS + tuple(name for name in _OPTIONAL if getattr(response, name)))
 
 
 def stored_score_digest(score: Score) -> str:

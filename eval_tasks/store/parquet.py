@@ -170,6 +170,7 @@ RESPONSES = Form(
             pa.field("shard", pa.int32(), nullable=False),
             pa.field("batch", pa.int32(), nullable=False),
             pa.field("samples", pa.list_(_SAMPLE)),
+            pa.field("greedy", pa.list_(pa.bool_())),
         ]
     ),
     few_values=("benchmark_id", "status", "reason", "finish_reason", "shard", "batch"),

@@ -36,6 +36,7 @@ def table_of(rows: Sequence[Response], digests: Sequence[str], *, shard: int, ba
     columns["logprobs"] = [_without_nan(row.logprobs) for row in rows]
     columns["token_logprobs"] = [[_without_nan(values) for values in row.token_logprobs] for row in rows]
     columns["samples"] = [[_sample_row(sample) for sample in row.samples] for row in rows]
+    columns["greedy"] = [row.greedy for row in rows]
     columns["row_digest"] = digests
     columns["shard"] = [shard] * len(rows)
     columns["batch"] = [batch] * len(rows)
@@ -48,9 +49,7 @@ def responses_of(table: Any) -> Iterator[Response]:
     names = [name for name in _PLAIN if name != "output_ids"]
     output_ids, logprobs = _lists(table.column("output_ids")), _lists(table.column("logprobs"))
     token_logprobs = _lists(table.column("token_logprobs"))
-    samples: Sequence[Any] = [None] * table.num_rows
-    if "samples" in table.schema.names and table.column("samples").null_count < table.num_rows:
-        samples = table.column("samples").to_pylist()
+    samples, greedy = _optional(table, "samples"), _optional(table, "greedy")
     for n, values in enumerate(zip(*plain, strict=True)):
         yield Response(
             **dict(zip(names, values, strict=True)),
@@ -58,7 +57,16 @@ def responses_of(table: Any) -> Iterator[Response]:
             logprobs=logprobs[n],
             token_logprobs=token_logprobs[n],
             samples=tuple(_sample_of(sample) for sample in samples[n] or ()),
+            greedy=tuple(greedy[n] or ()),
         )
+
+
+def _optional(table: Any, name: str) -> Sequence[Any]:
+    """A column that files of earlier releases do not have; None where there is nothing."""
+    if name not in table.schema.names or table.column(name).null_count == table.num_rows:
+        return [None] * table.num_rows
+    values: list[Any] = table.column(name).to_pylist()
+    return values
 
 
 def _lists(column: Any) -> list[tuple[Any, ...]]:

@@ -37,9 +37,10 @@ def test_logits_are_bounded_before_log_softmax(softcap: float | None) -> None:
     if softcap is not None:
         logits = softcap * (logits / softcap).tanh()
     expected = logits.log_softmax(-1)
-    targets = [[i, 258 - i] for i in range(19)]
+    targets = [[i, 258 - i, int(expected[i].argmax())] for i in range(19)]
     for row, found, wanted in zip(expected, head.logprobs_of(rows, targets), targets, strict=True):
-        assert found == pytest.approx(row[wanted].tolist(), abs=1e-4)
+        assert [value for value, _ in found] == pytest.approx(row[wanted].tolist(), abs=1e-4)
+        assert [is_best for _, is_best in found] == [token == int(row.argmax()) for token in wanted]
     for row, found in zip(expected, head.greedy(rows), strict=True):
         assert found == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-4))
     assert torch.allclose(torch.tensor(head.rows_of(rows)[18]).double(), expected[18], atol=1e-4)

@@ -44,6 +44,9 @@ def test_as_many_choices_are_right_as_asked_for(tokenizer: Tokenizer, accuracy: 
         {2} if accuracy == 1.0 else {0, 1, 2, 3} - ({2} if not accuracy else set())
     )
     assert [len(values) for values in rows[0].token_logprobs] == [1, 1, 2, 1]
+    assert all(row.greedy.index(True) == predicted(row) and sum(row.greedy) == 1 for row in rows)
+    alone = engine(tokenizer, accuracy=accuracy).respond([request(n, continuations=((4, 5),)) for n in range(N)])
+    assert abs(sum(row.greedy == (True,) for row in alone) / N - accuracy) < 0.06
 
 
 def test_an_answer_is_the_same_in_any_company_and_another_under_another_seed(tokenizer: Tokenizer) -> None:

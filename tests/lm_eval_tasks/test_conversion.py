@@ -10,6 +10,7 @@ import yaml
 
 from eval_tasks.lm_eval_tasks import Converted, Options, Refusal, TaskFile, convert
 from eval_tasks.lm_eval_tasks.conversion import benchmark_name
+from eval_tasks.registry import Rendering
 
 COMMIT = "ab" * 20
 QUIZ: dict[str, Any] = {
@@ -69,10 +70,12 @@ def test_a_generation_task() -> None:
     document = found.document
     assert document["prompt"] == {
         "item": "{{ question }}",
-        "target": "{{answer.split('### ')[-1]}}",
+        "target": "{% set gold = answer.split('### ')[-1] %}"
+        "{{ gold[0] if gold is sequence and gold is not string else gold }}",
         "target_delimiter": " ",
         "stop": ["Q:"],
     }
+    assert document["item"] == {"target": "{{answer.split('### ')[-1]}}"}
     assert document["scorer"] == {
         "name": "filtered_match",
         "parameters": {"steps": [], "ignore_case": True, "regexes_to_ignore": [","]},
@@ -104,6 +107,8 @@ def test_loglikelihoods() -> None:
     )
     assert word.document["prompt"]["choices"] == ["{{' ' + words[-1]}}"]
     assert (word.document["prompt"]["target_delimiter"], word.document["primary_metric"]) == ("", "nats")
+    greedy = converted(task, output_type="loglikelihood", metric_list=[{"metric": "acc"}])
+    assert (greedy.document["scorer"], greedy.document["primary_metric"]) == ({"name": "continuation"}, "acc")
     text = converted(
         QUIZ, output_type="loglikelihood_rolling", doc_to_text="", doc_to_target="page", metric_list="absent"
     )
@@ -124,6 +129,42 @@ def test_examples_that_the_task_holds_itself() -> None:
 def test_the_number_of_examples_may_be_chosen() -> None:
     assert converted(QUIZ, options=Options(num_fewshot=5)).document["few_shot"]["source"]["split"] == "train"
     assert "few_shot" not in converted(SUMS, options=Options(num_fewshot=0)).document
+
+
+def test_a_task_that_wants_no_examples_gets_none() -> None:
+    found = converted(QUIZ, num_fewshot=0, options=Options(num_fewshot=5))
+    assert "few_shot" not in found.document and "the task says 0 examples, and keeps that" in found.notes
+
+
+def test_several_answers_are_references_and_an_example_shows_the_first() -> None:
+    document = converted(SUMS, doc_to_target="{{answer.aliases}}").document
+    row = Rendering(benchmark="sums", item_id="1", fields={"answer": {"aliases": ["two", "2"]}})
+    assert document["item"]["target"] == "{{answer.aliases}}"
+    assert row.text("target", document["prompt"]["target"]) == "two"
+    text = Rendering(benchmark="sums", item_id="1", fields={"answer": {"aliases": "two"}})
+    assert text.text("target", document["prompt"]["target"]) == "two"
+
+
+@pytest.mark.parametrize("choices", [["no", "yes {x}"], {"a": "no", "b": "yes {x}"}, "{{answers}}", "answers"])
+def test_a_generated_answer_may_be_one_of_choices(choices: Any) -> None:
+    document = converted(SUMS, doc_to_choice=choices, doc_to_target="label").document
+    row = Rendering(benchmark="sums", item_id="1", fields={"label": 1, "answers": ["no", "yes {x}"]})
+    assert row.text("target", document["item"]["target"]) == "yes {x}"
+    assert row.text("target", document["prompt"]["target"]) == "yes {x}"
+
+
+def test_a_null_column_is_none_where_a_template_asks() -> None:
+    asks = "{% if answer is not none %}{{answer}}{% else %}{{number}}{% endif %}"
+    document = converted(SUMS, doc_to_text=asks, doc_to_target=asks).document
+    for template in (document["prompt"]["item"], document["item"]["target"], document["prompt"]["target"]):
+        for fields, text in (({"number": 3}, "3"), ({"answer": "four", "number": 3}, "four")):
+            assert Rendering(benchmark="sums", item_id="1", fields=fields).text("item", template) == text
+
+
+def test_a_truth_value_that_is_text_is_true_and_told() -> None:
+    found = converted(SUMS, metric_list=[{"metric": "exact_match", "ignore_punctuation": 'true - "."'}])
+    assert found.document["scorer"]["parameters"]["ignore_punctuation"] is True
+    assert any(note.startswith("ignore_punctuation: ") for note in found.notes)
 
 
 def test_sampling_is_declared_and_greedy_repeats_are_one() -> None:
@@ -184,7 +225,7 @@ def test_a_metric_of_theirs_that_needs_code_is_left_out() -> None:
         (SUMS, [], {"generation_kwargs": {"until": 3}}, "generation_kwargs.until: 3 is no list"),
         (SUMS, [], {"metric_list": [{"metric": "bleu"}]}, "metric_list: bleu: none of them is ours"),
         (SUMS, [], {"metric_list": [{"metric": "exact_match", "foo": 1}]}, "exact_match takes no 'foo'"),
-        (SUMS, [], {"doc_to_choice": ["a", "b"]}, "doc_to_choice: with generate_until"),
+        (SUMS, [], {"doc_to_choice": "{% if x %}{{[x]}}{% endif %}"}, "doc_to_choice: and doc_to_target are more than"),
     ],
 )  # fmt: skip
 def test_refusals(

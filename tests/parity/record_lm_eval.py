@@ -16,10 +16,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from lm_eval_worker import write_punkt
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
@@ -56,23 +57,6 @@ def record(name: str, content: dict[str, Any]) -> None:
 def rows_of(name: str) -> list[dict[str, Any]]:
     """The rows of one source file of the mini benchmarks."""
     return [json.loads(line) for line in (HERE / "mini" / f"{name}.jsonl").read_text("utf-8").splitlines()]
-
-
-def write_punkt(folder: Path) -> Path:
-    """English Punkt in the form that NLTK reads: a `punkt_tab` folder."""
-    from punkt.data import english
-
-    target = folder / "tokenizers/punkt_tab/english"
-    target.mkdir(parents=True)
-    tables: dict[str, Iterable[str]] = {
-        "abbrev_types.txt": sorted(english.ABBREV_TYPES),
-        "sent_starters.txt": sorted(english.SENT_STARTERS),
-        "collocations.tab": ("\t".join(pair) for pair in sorted(english.COLLOCATIONS)),
-        "ortho_context.tab": (f"{word}\t{flags}" for word, flags in sorted(english.ORTHO_CONTEXT.items())),
-    }
-    for name, lines in tables.items():
-        (target / name).write_text("\n".join(lines), "utf-8")
-    return folder
 
 
 def evaluate(model: Any, folder: Path, tasks: list[str], num_fewshot: int) -> list[dict[str, Any]]:

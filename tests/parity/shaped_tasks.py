@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from eval_tasks.datasets import load_dataset
+from eval_tasks.datasets import Dataset, load_dataset
 from eval_tasks.digests import digest_bytes
 from eval_tasks.prompts import build_requests
-from eval_tasks.records import EngineConfig, Request
+from eval_tasks.records import BenchmarkVersion, EngineConfig, Request
 from eval_tasks.register import register_benchmark
 from eval_tasks.registry import load_benchmark_file
 from eval_tasks.settings import Settings
@@ -51,7 +51,10 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedTask:
-    """One task: its rows, and what our benchmark file (`ours`) and lm-eval's task file (`theirs`) say of them."""
+    """One task: its rows, and what our benchmark file (`ours`) and lm-eval's task file (`theirs`) say of them.
+
+    `their_file`: the task file of lm-eval's own wheel that theirs includes, so that its filters and scores are its own.
+    """
 
     name: str
     rows: Rows
@@ -59,32 +62,41 @@ class ShapedTask:
     theirs: dict[str, Any] = field(default_factory=dict)
     example_rows: Rows = field(default_factory=list)
     n_examples: int = 0
+    their_file: str = ""
 
-    def write(self, folder: Path) -> tuple[Path, Path]:
-        """Data and both files under `folder`: (our YAML, the folder with lm-eval's)."""
+    def write(self, folder: Path, their_tasks: Path | None = None) -> tuple[Path, Path]:
+        """Data and both files under `folder`: (our YAML, the folder with lm-eval's). `their_tasks`: as in its wheel."""
         (folder / "theirs").mkdir(parents=True, exist_ok=True)
         test = _write_rows(folder / f"{self.name}.jsonl", self.rows)
         ours = {"name": self.name, "version": "1", "licence": "MIT", "source": _pinned(test), **self.ours}
         examples_are = ours.pop("few_shot", {})
-        theirs = {"task": self.name, "dataset_path": "json", "test_split": "test", **self.theirs}
+        theirs = {"task": self.name, "dataset_path": "json", "dataset_name": None, "test_split": "test", **self.theirs}
+        if their_tasks and self.their_file:
+            theirs = {"include": str(their_tasks / self.their_file), **theirs}
         files = {"test": str(test)}
         if self.n_examples:
             examples = _write_rows(folder / f"{self.name}-examples.jsonl", self.example_rows)
             ours["few_shot"] = {"k": self.n_examples, "source": _pinned(examples), **examples_are}
             files["dev"] = str(examples)
             theirs |= {"fewshot_split": "dev", "fewshot_config": {"sampler": "first_n"}}
+        else:
+            theirs |= {"fewshot_split": None, "training_split": None}
         theirs["dataset_kwargs"] = {"data_files": files}
         (folder / "theirs" / f"{self.name}.yaml").write_text(yaml.safe_dump(theirs), "utf-8")
         path = folder / f"{self.name}.yaml"
         path.write_text(yaml.safe_dump(ours), "utf-8")
         return path, folder / "theirs"
 
-    def requests(self, folder: Path, model: Path, config: EngineConfig, max_context: int) -> list[Request]:
-        """What our engine is asked, for the tokenizer of `model`; files are written to `folder`."""
+    def registered(self, folder: Path) -> tuple[BenchmarkVersion, Dataset]:
+        """Our benchmark and its data; files are written to `folder`."""
         path, _ = self.write(folder)
         with open_store(Settings(home=folder / "home")) as store:
             benchmark = register_benchmark(store, path, _NOW)
-        dataset = load_dataset(load_benchmark_file(path), folder)
+        return benchmark, load_dataset(load_benchmark_file(path), folder)
+
+    def requests(self, folder: Path, model: Path, config: EngineConfig, max_context: int) -> list[Request]:
+        """What our engine is asked, for the tokenizer of `model`; files are written to `folder`."""
+        benchmark, dataset = self.registered(folder)
         tokenizer = load_tokenizer(model)
         return build_requests(benchmark, dataset.items, dataset.few_shot, tokenizer, config, max_context)
 
@@ -122,7 +134,7 @@ def mmlu(golden: Path | None, *, n_subjects: int, n_items: int, n_examples: int 
             "doc_to_text": f"{text}\nAnswer:",
             "doc_to_choice": list(_LETTERS),
             "doc_to_target": "answer",
-            "metric_list": [{"metric": "acc"}],
+            "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
         },
     )
 
@@ -157,8 +169,8 @@ def gsm8k(
             "doc_to_text": "Question: {{ question }}\nAnswer:",
             "doc_to_target": "{{ answer }}",
             "generation_kwargs": {"until": stop, "do_sample": False, "max_gen_toks": max_tokens},
-            "metric_list": [{"metric": "exact_match"}],
         },
+        their_file="gsm8k/gsm8k.yaml",
     )
 
 
@@ -183,10 +195,9 @@ def ifeval(golden: Path | None, *, n_items: int, max_tokens: int = 256) -> Shape
         theirs={
             "output_type": "generate_until",
             "doc_to_text": "{{ prompt }}",
-            "doc_to_target": "",
             "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": max_tokens},
-            "metric_list": [{"metric": "exact_match"}],
         },
+        their_file="ifeval/ifeval.yaml",
     )
 
 

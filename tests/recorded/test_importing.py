@@ -128,6 +128,18 @@ def test_lm_eval_documents_are_found_by_their_columns(store: Store, imports: Cal
     assert (acc.score, acc.n) == (1.0, N_CHOICE)
 
 
+def test_whether_greedy_decoding_agrees_is_kept(store: Store, imports: Callable[..., ImportReport]) -> None:
+    rows = documents()
+    rows[0]["resps"][0][0][1] = "True"
+    plain = [{"item_id": "c001", "choice_logprobs": [-1.0, -2.0, -3.0, -4.0], "greedy": [True, False, False, False]}]
+    for given, form, item_id in ((rows, "lm-eval", "c000"), (plain, "jsonl", "c001")):
+        run_id = imports(given, "colours", form, form).run_id
+        measured(store, run_id)
+        benchmark_id = store.catalog.benchmark("colours").benchmark_id
+        found = {row.item_id: row.greedy for row in store.responses.rows(run_id, benchmark_id)}
+        assert found[item_id] == (True, False, False, False)
+
+
 def test_lm_eval_rows_of_several_filters_are_one_answer(store: Store, imports: Callable[..., ImportReport]) -> None:
     rows = [
         {
@@ -172,6 +184,14 @@ def test_inspect_samples(store: Store, imports: Callable[..., ImportReport]) -> 
         ([{"item_id": "g001", "output": None}], "colour-sums", "jsonl", "no answer in any"),
         ([{"item_id": "c001", "choice_logprobs": [-1.0]}], "colours", "jsonl", "1 logprobs.*has 4 choices"),
         ([{"item_id": "c001", "choice_logprobs": ["x"] * 4}], "colours", "jsonl", "logprob 'x'"),
+        (
+            [{"item_id": "c001", "choice_logprobs": [-1.0] * 4, "greedy": [True]}],
+            "colours",
+            "jsonl",
+            "greedy .*one per",
+        ),
+        ([{"item_id": "c001", "choice_logprobs": [-1.0] * 4, "greedy": [1] * 4}], "colours", "jsonl", "true or false"),
+        ([{"doc_id": "c001", "resps": [[["-1.0", "yes"]]] * 4}], "colours", "lm-eval", "'yes' says not whether"),
         ([{"item_id": "c001", "output": "A"}], "colours", "jsonl", "scored by the logprobs"),
         ([{"item_id": "g001", "choice_logprobs": [-1.0]}], "colour-sums", "jsonl", "asks for text"),
         ([{"item_id": "t001", "output": "A"}], "colour-text", "jsonl", "of kind loss"),

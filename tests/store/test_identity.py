@@ -37,6 +37,7 @@ OTHER = {
     "stratum": "x",
     "cluster": "x",
     "samples": (sample(),),
+    "greedy": (True, False),
     "sample_values": (1.0, 0.0),
 }
 

@@ -54,6 +54,12 @@ def test_every_bit_of_a_response_comes_back(store: Store) -> None:
     assert math.copysign(1, back[0].logprobs[0]) == -1
 
 
+def test_what_greedy_decoding_would_write_comes_back(store: Store) -> None:
+    rows = [response("a", greedy=(True, False)), response("b")]
+    store.responses.close("run", {0: store.responses.write_batch("run", 0, 0, rows)})
+    assert list(store.responses.rows("run", BENCHMARK_ID)) == rows
+
+
 def test_every_bit_of_a_sampled_row_comes_back_and_other_rows_have_no_samples(store: Store) -> None:
     drawn = (
         sample(output="\u00b6 <think>", token_logprobs=(-0.0, 5e-324, -math.inf)),
@@ -70,10 +76,10 @@ def test_every_bit_of_a_sampled_row_comes_back_and_other_rows_have_no_samples(st
     ]
 
 
-def test_files_of_a_release_without_samples_are_read_and_compacted(
+def test_files_of_a_release_without_later_columns_are_read_and_compacted(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [name for name in RESPONSES.schema.names if name != "samples"]
+    names = [name for name in RESPONSES.schema.names if name not in ("samples", "greedy")]
     form = Form(schema=pa.schema([RESPONSES.schema.field(name) for name in names]), few_values=RESPONSES.few_values)
     with monkeypatch.context() as earlier:
         earlier.setattr("eval_tasks.store.responses.RESPONSES", form)
