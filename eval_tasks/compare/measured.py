@@ -11,7 +11,16 @@ from eval_tasks.compare.pairing import BenchmarkArms
 from eval_tasks.compare.scale import scale_difference, scales_of, words
 from eval_tasks.compare.sentence import amount
 from eval_tasks.errors import NotComparableError, UserError
-from eval_tasks.records import BenchmarkVersion, RerunComparison, Run, Scale, SeedStudy, StudiedBenchmark, VarianceTerm
+from eval_tasks.records import (
+    BenchmarkVersion,
+    RerunComparison,
+    RerunDifference,
+    Run,
+    Scale,
+    SeedStudy,
+    StudiedBenchmark,
+    VarianceTerm,
+)
 from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.records.variance import Lineage, Standing
 from eval_tasks.stats.recipes import Added, CommonVariance, Spread
@@ -211,14 +220,17 @@ def _environments(
 def _rerun_variance(arm: BenchmarkArms, reruns: Sequence[RerunComparison]) -> tuple[Added, Standing, str] | None:
     """``max(0, mean(D^2) - mean(SE_flip^2))`` over the metrics of one unit; None where none was rerun.
 
-    A checkpoint's benchmark counts once, by its last rerun: rerunning the same tells nothing new.
+    A checkpoint's benchmark counts once, by its last rerun and one metric, the compared one where it has it: rerunning
+    the same tells nothing new, and metrics of the same answers hardly more than one of them.
     """
-    latest = {
-        (rerun.checkpoint_id or rerun.rerun_id, d.benchmark, d.metric): (rerun, d)
-        for rerun in reruns
-        for d in rerun.differences
-        if d.unit == arm.info.unit
-    }
+    latest: dict[tuple[str, str], tuple[RerunComparison, RerunDifference]] = {}
+    for rerun in reruns:
+        seen: set[str] = set()
+        for d in rerun.differences:
+            asked = (d.benchmark, d.metric) == (arm.benchmark, arm.metric)
+            if d.unit == arm.info.unit and (d.benchmark not in seen or asked):
+                latest[rerun.checkpoint_id or rerun.rerun_id, d.benchmark] = (rerun, d)
+                seen.add(d.benchmark)
     if not latest:
         return None
     squares = [d.delta**2 for _, d in latest.values()]

@@ -245,14 +245,14 @@ def _notes(
     notes = []
     if compatibility == "PAIRED":
         notes.append(
-            f"{arms.difference or 'the instruments differ'}: paired by item, absolute scores are not comparable"
+            f"PAIRED: {arms.difference or 'the instruments differ'}: paired by item, absolute scores are not comparable"
         )
     if compatibility == "PARTIAL":
         full = (
             f"A {_plain(pairs.full_a)} on {arms.a.num_rows} items, B {_plain(pairs.full_b)} on {arms.b.num_rows} items"
         )
         notes.append(
-            f"tested on the {estimate.n} items both have; the full scores are not comparable: {full}"
+            f"PARTIAL: tested on the {estimate.n} items both have; the full scores are not comparable: {full}"
             + (f" ({arms.difference})" if arms.difference else "")
         )
     if pairs.n_missing:

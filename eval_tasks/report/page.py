@@ -59,6 +59,7 @@ def report_html(view: ReportView) -> str:
         "tests": tables.tests(comparison) if comparison else None,
         "methods": tables.methods(comparison) if comparison else None,
         "clean_tests": tables.clean_tests(comparison) if comparison else None,
+        "flags": sentences.flags(comparison) if comparison else (),
         "two_questions": sentences.two_questions(comparison) if comparison else (),
         "recipe_basis": sentences.recipe_basis(comparison) if comparison else "",
         "recipe_tests": recipes.recipe_table(comparison) if comparison else None,

@@ -163,6 +163,19 @@ def scored_by(comparison: Comparison) -> str:
     return f"Both arms of a benchmark are scored by one grader: {told}."
 
 
+def flags(comparison: Comparison) -> tuple[str, ...]:
+    """What bears on how a difference may be read: instruments or items that differ, and environments. Each once."""
+    found: dict[str, list[str]] = {}
+    for test in comparison.tests:
+        for note in test.notes:
+            if note.startswith((f"{test.compatibility}: ", "cross-environment: ")):
+                found.setdefault(note, []).append(test.benchmark)
+    every = len(comparison.tests)
+    return tuple(
+        f"{note}." if len(names) == every > 1 else f"{', '.join(names)}: {note}." for note, names in found.items()
+    )
+
+
 def chance(comparison: Comparison) -> str:
     """How many benchmarks would look different by chance alone."""
     tested = sum(test.p is not None for test in comparison.tests)

@@ -173,7 +173,7 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             _cell(sentences.call(test)),
         )
     said = (sentences.scored_by(comparison), sentences.chance(comparison), sentences.exploratory(comparison))
-    lines = [Text(clean(sentence)) for sentence in said if sentence]
+    lines = [Text(clean(sentence)) for sentence in (*sentences.flags(comparison), *said) if sentence]
     return [table, Text(), *lines, *_recipes(comparison)]
 
 

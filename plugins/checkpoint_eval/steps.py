@@ -7,6 +7,7 @@ the library are inside the functions, since DAG files are parsed with this modul
 from __future__ import annotations
 
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from checkpoint_eval.baselines import BASELINE_POLICIES, baseline_arm, stored_baseline
 
 if TYPE_CHECKING:
-    from eval_tasks.records import Plan
+    from eval_tasks.records import Plan, Run
     from eval_tasks.settings import EnvironmentSpec, Limits
     from eval_tasks.store import Store
 
@@ -326,10 +327,33 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
         _log.warning("%s: going on without a comparison", waiting)
         return None
     rule = store.catalog.rule(params["rule"]) if params.get("rule") else None
-    comparison = library_compare(store, candidate.run_id, baseline.run_id, rule=rule)
+    study = _seed_study(store, candidate, planned)
+    apart = candidate.training_run != baseline.training_run and candidate.training_run and baseline.training_run
+    comparison = library_compare(
+        store, candidate.run_id, baseline.run_id, rule=rule, seed_study=study if apart and study else None
+    )
     keep_diagnoses(store, comparison)
     _log.info("%s: %s", comparison.verdict or "no verdict", comparison.reason)
     return comparison.comparison_id
+
+
+def _seed_study(store: Store, candidate: Run, planned: list[PlannedRun]) -> str:
+    """Record what the candidate's further seeds say of its recipe; the study's name@version, '' for too few of them."""
+    from eval_tasks.compare.studies import record_study
+    from eval_tasks.errors import UserError
+    from eval_tasks.records.seed_study import FEWEST_RUNS
+
+    seeds = [candidate.run_id, *(run["run_id"] for run in planned if run["role"] == "seed")]
+    if len(seeds) < FEWEST_RUNS:
+        return ""
+    name = re.sub(r"[^a-z0-9._-]+", "-", f"{candidate.training_run}-seeds".lower()).strip("._-")
+    try:
+        recorded = record_study(store, name, seeds, now=_now())
+    except UserError as error:
+        _log.warning("the further seeds are no seed study: %s", error)
+        return ""
+    _log.info("seed study %s from %s runs", recorded.study.reference, len(seeds))
+    return recorded.study.reference
 
 
 def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: str | None) -> dict[str, str]:

@@ -37,9 +37,9 @@ def trained_on(folder: Path, nudge: float) -> Path:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Checkpoints step-10, step-20 and step-30 of one training run, and one trained with another seed."""
+    """Checkpoints step-10, step-20 and step-30 of one training run, and two trained with other seeds."""
     folder = tmp_path_factory.mktemp("tiny")
-    for number, name in enumerate(("step-10", "step-20", "step-30", "seed-b-30")):
+    for number, name in enumerate(("step-10", "step-20", "step-30", "seed-b-30", "seed-c-30")):
         trained_on(folder / name, number / 100)
     return folder
 
@@ -160,6 +160,25 @@ def test_further_seeds_and_a_baseline_folder_are_further_arms(store: Store, root
     assert len(set(uris.values())) == 3
     runs = {run["role"]: store.catalog.run(run["run_id"]) for run in planned}
     assert (runs["seed"].training_run, runs["baseline"].training_run) == ("tiny-seed-1", "tiny-baseline")
+
+
+def test_two_further_seeds_and_the_candidate_are_a_study_that_answers_for_the_recipe(store: Store, root: Path) -> None:
+    seeds = [str(root / "seed-b-30"), str(root / "seed-c-30")]
+    given = params(root, "step-30", seeds=seeds, baseline=str(root / "step-10"))
+    planned = evaluated(store, given)
+    comparison = store.catalog.comparison(steps.compare(given, planned) or "")
+    (study,) = store.catalog.seed_studies()
+    assert study.reference == "tiny-seeds@1" and len(study.runs) == 3 and study.scale.step == 30
+    assert comparison.recipes is not None and comparison.recipes.study == "tiny-seeds@1"
+    assert steps.compare(given, planned) == comparison.comparison_id
+    assert len(store.catalog.seed_studies()) == 1, "a retry records nothing twice"
+
+
+def test_seeds_that_are_no_study_hold_up_nothing(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    seeds = [str(root / "seed-b-30"), str(root / "step-20")]
+    given = params(root, "step-30", seeds=seeds, baseline=str(root / "step-10"))
+    assert steps.compare(given, evaluated(store, given)) is not None
+    assert "the further seeds are no seed study: the runs are of steps 20, 30" in caplog.text
 
 
 def test_an_arm_that_was_evaluated_before_has_nothing_left_to_do(store: Store, root: Path) -> None:

@@ -310,6 +310,15 @@ def test_what_another_benchmark_showed_of_the_environments_is_a_prior(store):
     )
 
 
+def test_one_metric_of_a_benchmark_is_one_measurement(store):
+    runs = in_environments(store, "e1", "e2")
+    rerun = reruns("e1", "e2", 0.01)
+    beside = (replace(rerun.differences[0], metric="aaa", delta=0.5), *rerun.differences)
+    store.catalog.save_rerun(replace(rerun, differences=beside))
+    test = compare(store, *runs).tests[0]
+    assert test.variances[1].sd == pytest.approx(0.01) and test.variances[1].origin.startswith("1 rerun scores")
+
+
 def test_the_same_rerun_twice_counts_once(store):
     runs = in_environments(store, "e1", "e2")
     store.catalog.save_rerun(reruns("e1", "e2", 0.01, 0.02, checkpoint_id="c"))

@@ -12,6 +12,7 @@ from eval_tasks.compare import compare
 from eval_tasks.compare.compatibility import compatibility
 from eval_tasks.errors import NotComparableError, UserError
 from eval_tasks.records import DecisionRule, Sampling
+from eval_tasks.report import ReportView, report_html, terminal_text
 from eval_tasks.store import Store
 from tests.compare.arms import cells, rule
 from tests.compare.stored import scores_of, stored_run
@@ -96,7 +97,9 @@ def test_another_template_is_paired(store):
     other = replace(BENCH, version="2", template_digest="u" * 64)
     test = compare(store, *two_runs(store, in_b=other)).tests[0]
     assert test.compatibility == "PAIRED"
-    assert any(note.startswith("template_digest differs (tttttttttttt in A, uuuuuuuuuuuu in B)") for note in test.notes)
+    assert any(
+        note.startswith("PAIRED: template_digest differs (tttttttttttt in A, uuuuuuuuuuuu in B)") for note in test.notes
+    )
 
 
 def test_other_items_that_overlap_are_partial(store):
@@ -104,8 +107,15 @@ def test_other_items_that_overlap_are_partial(store):
     first = stored_run(store, 1, (BENCH, scores_of(BENCH, A)))
     shifted = scores_of(other, B[:80], item_ids=[f"i{k:04d}" for k in range(50, 130)])
     second = stored_run(store, 2, (other, shifted))
-    test = compare(store, first.run_id, second.run_id).tests[0]
+    found = compare(store, first.run_id, second.run_id)
+    test = found.tests[0]
     assert (test.compatibility, test.n_pairs, test.n_attempted) == ("PARTIAL", 50, 130)
+    said = (
+        "PARTIAL: tested on the 50 items both have; the full scores are not comparable: A 0.5200 on 100 items, B 0.53"
+    )
+    assert test.notes[0].startswith(said) and "items_digest differs" in test.notes[0]
+    view = ReportView(comparison=found)
+    assert said[:80] in terminal_text(view, width=400) and said[:80] in report_html(view)
 
 
 def test_nothing_in_common_is_refused_naming_the_digest(store):
