@@ -41,6 +41,7 @@ TAGS = frozenset(
         "health",
         "selection",
         "release",
+        "regrade",
         "determinism",
         "contamination",
         "maintenance",
@@ -48,6 +49,15 @@ TAGS = frozenset(
     }
 )
 OWNER = "checkpoint-eval"
+
+DEFAULT_ARGS: dict[str, Any] = {
+    "owner": OWNER,
+    "on_failure_callback": AlertNotifier(),
+    "retries": 2,
+    "retry_delay": timedelta(seconds=15),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=10),
+}
 
 # Others may schedule on this; nothing here depends on it.
 EVALUATIONS = Asset(name="checkpoint_eval_evaluations", uri="checkpoint-eval://evaluations")
@@ -135,7 +145,7 @@ def common_params(tier: str) -> dict[str, Param]:
     return {**checkpoint, **question, **arms}
 
 
-def _step(**task_arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+def step(**task_arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     """`@task`, with the library's errors mapped to Airflow's."""
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -149,7 +159,7 @@ def _step(**task_arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def _params() -> dict[str, Any]:
+def params_now() -> dict[str, Any]:
     """The DAG run's parameters as plain values."""
     return dict(get_current_context()["params"])
 
@@ -158,73 +168,73 @@ def _params() -> dict[str, Any]:
 def gate() -> PokeReturnValue:
     """Hold while a block stands on the environment; a waiting run takes no worker slot."""
     with airflow_errors():
-        is_open, reason = steps.gate(_params())
+        is_open, reason = steps.gate(params_now())
     _log.info("%s", reason)
     return PokeReturnValue(is_done=is_open, xcom_value=reason)
 
 
-@_step()
+@step()
 def resolve(tier: str) -> list[steps.Arm]:
     """Validate and hash the checkpoints; a broken one ends here, with its reason, and raises an alert."""
-    return steps.resolve(_params(), tier)
+    return steps.resolve(params_now(), tier)
 
 
-@_step()
+@step()
 def plan(arms: list[steps.Arm]) -> list[steps.PlannedRun]:
     """Cut the suite into shards for every arm. The same request is the same run, so nothing is done twice."""
-    return steps.plan(_params(), arms)
+    return steps.plan(params_now(), arms)
 
 
-@_step()
+@step()
 def pods(planned: list[steps.PlannedRun], group: str, tier: str) -> list[dict[str, Any]]:
     """The pods of this group that still have work: one per shard."""
     return steps.pods(planned, group, tier)
 
 
-@_step(trigger_rule="none_failed")
+@step(trigger_rule="none_failed")
 def grade(planned: list[steps.PlannedRun]) -> list[str]:
     """Close the runs and score their rows. Missing rows make a run incomplete, whatever its tasks said."""
     return steps.grade(planned)
 
 
-@_step()
+@step()
 def aggregate(run_ids: list[str]) -> list[str]:
     """Scores to measurements: score, n, se, ci95."""
     return steps.aggregate(run_ids)
 
 
-@_step()
+@step()
 def join_contamination(run_ids: list[str]) -> list[str]:
     """Each number gets its decontaminated companion, or the words `never checked`."""
     return steps.join_contamination(run_ids)
 
 
-@_step()
+@step()
 def guard(run_ids: list[str]) -> list[str]:
     """Quarantine implausible numbers, with five raw outputs and one alert each."""
     return steps.guard(run_ids)
 
 
-@_step()
+@step()
 def health(planned: list[steps.PlannedRun]) -> list[str]:
     """Hold the loss and the answers against earlier checkpoints of the training run; one alert for what began."""
     return steps.health(planned)
 
 
-@_step()
+@step()
 def select(planned: list[steps.PlannedRun]) -> str:
     """The best of the checkpoints so far, how much of that is luck, and what the other half of the items says of it."""
     return steps.select(planned)
 
 
-@_step(retries=1080, retry_delay=timedelta(seconds=20), retry_exponential_backoff=False)
+@step(retries=1080, retry_delay=timedelta(seconds=20), retry_exponential_backoff=False)
 def compare(planned: list[steps.PlannedRun], tier: str) -> str:
     """Paired comparison with the baseline, under the registered rule; waits, by retrying, while that is evaluated."""
     instance = get_current_context()["ti"]
     awaited = next((run["awaited"] for run in planned if run["role"] == "baseline"), "")
     last_try = instance.try_number > instance.max_tries or not _may_come(instance, f"evaluate_{tier}", awaited)
     # An XCom of None is none, and asking for it is logged as an error: no comparison is an empty id.
-    return steps.compare(_params(), planned, last_try=last_try) or ""
+    return steps.compare(params_now(), planned, last_try=last_try) or ""
 
 
 def _may_come(instance: Any, dag_id: str, run_id: str) -> bool:
@@ -238,16 +248,16 @@ def _may_come(instance: Any, dag_id: str, run_id: str) -> bool:
     return state == "running" or (state == "queued" and instance.try_number <= TRIES_WHILE_QUEUED)
 
 
-@_step(outlets=[EVALUATIONS])
+@step(outlets=[EVALUATIONS])
 def publish(planned: list[steps.PlannedRun], comparison_id: str) -> dict[str, str]:
     """Write the reports, print the scorecard, tell others by an asset event. Returns report URIs by role."""
-    uris = steps.publish(_params(), planned, comparison_id or None)
+    uris = steps.publish(params_now(), planned, comparison_id or None)
     event = get_current_context()["outlet_events"][EVALUATIONS]
     event.extra = {"runs": [run["run_id"] for run in planned], "reports": dict(uris)}
     return uris
 
 
-def _pod_group(planned: Any, group: str, tier: str) -> TaskGroup:
+def pod_group(planned: Any, group: str, tier: str) -> TaskGroup:
     """`<group>.pods` lists the shards, `<group>.run_shard` is one deferrable pod for each."""
     with TaskGroup(group_id=group, tooltip=f"{group} pods, one per shard") as pod_group:
         shard_pods(task_id="run_shard", pool=POOLS[group]).expand_kwargs(pods(planned, group, tier))
@@ -287,18 +297,11 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         doc_md=doc_md,
         params=common_params(tier),
         deadline=_deadline(tier),
-        default_args={
-            "owner": OWNER,
-            "on_failure_callback": AlertNotifier(),
-            "retries": 2,
-            "retry_delay": timedelta(seconds=15),
-            "retry_exponential_backoff": True,
-            "max_retry_delay": timedelta(minutes=10),
-        },
+        default_args=DEFAULT_ARGS,
     ) as dag:
         arms = resolve(tier)
         planned = plan(arms)
-        groups = [_pod_group(planned, group, tier) for group in POOLS]
+        groups = [pod_group(planned, group, tier) for group in POOLS]
         run_ids = grade(planned)
         comparison_id = compare(planned, tier)
         approval = [_approval()] if tier == "release" else []

@@ -45,11 +45,13 @@ class PlannedRun(TypedDict):
     awaited: str
 
 
-def _now() -> str:
+def now() -> str:
+    """The time that is recorded, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _store() -> Store:
+def open_catalog() -> Store:
+    """The store and catalog of this process's settings."""
     from eval_tasks.settings import Settings
     from eval_tasks.store import open_store
 
@@ -69,7 +71,7 @@ def gate(params: dict[str, Any]) -> tuple[bool, str]:
     from eval_tasks.settings import Settings, load_config
 
     spec = load_config(Settings().config).environment(params.get("environment") or None)
-    result = library_gate(_store(), environment=spec.name)
+    result = library_gate(open_catalog(), environment=spec.name)
     return result.open, result.reason
 
 
@@ -80,7 +82,7 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
     from eval_tasks.records import Alert
     from eval_tasks.resolve import resolve as library_resolve
 
-    store = _store()
+    store = open_catalog()
     _check_question(store, params)
     wanted = [("candidate", params["checkpoint_uri"], params["training_run"], params.get("step"), "")]
     wanted += [
@@ -112,7 +114,7 @@ def resolve(params: dict[str, Any], tier: str) -> list[Arm]:
                     title=f"checkpoint {uri} cannot be evaluated: {error.reason}",
                     body=str(error),
                     training_run=training_run,
-                    created_at=_now(),
+                    created_at=now(),
                 )
             )
             raise
@@ -146,7 +148,7 @@ def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
     from eval_tasks.plan import plan_uri
     from eval_tasks.settings import Settings, load_config
 
-    store = _store()
+    store = open_catalog()
     config = load_config(Settings().config)
     # One task maps the pods of all arms: together they stay below what Airflow maps.
     n_own = sum(not arm["awaited"] for arm in arms)
@@ -187,7 +189,7 @@ def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentS
         limits=limits,
         engine=spec.engine_config(),
         seed=int(params.get("seed") or 0),
-        now=_now(),
+        now=now(),
     )
 
 
@@ -201,7 +203,7 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
     from checkpoint_eval.pods import shard_pod_kwargs
     from eval_tasks.settings import Settings, load_config
 
-    store = _store()
+    store = open_catalog()
     settings = Settings()
     config = load_config(settings.config)
     wanted: list[dict[str, Any]] = []
@@ -228,7 +230,7 @@ def grade(planned: list[PlannedRun]) -> list[str]:
     """Close and score each run; the run ids."""
     from eval_tasks.grade import grade as library_grade
 
-    store = _store()
+    store = open_catalog()
     return [library_grade(store, run_id=run["run_id"]).run_id for run in own(planned)]
 
 
@@ -236,7 +238,7 @@ def aggregate(run_ids: list[str]) -> list[str]:
     """Measurements with error bars for each run; the run ids."""
     from eval_tasks.aggregate import aggregate as library_aggregate
 
-    store = _store()
+    store = open_catalog()
     for run_id in run_ids:
         library_aggregate(store, run_id)
     return run_ids
@@ -246,7 +248,7 @@ def join_contamination(run_ids: list[str]) -> list[str]:
     """Decontaminated companions for each run; the run ids."""
     from eval_tasks.join_contamination import join_contamination as library_join
 
-    store = _store()
+    store = open_catalog()
     for run_id in run_ids:
         report = library_join(store, run_id=run_id)
         _log.info("run %s: checked %s, never checked %s", run_id, list(report.checked), list(report.never_checked))
@@ -257,9 +259,9 @@ def guard(run_ids: list[str]) -> list[str]:
     """Check each run's rows and numbers and quarantine what is implausible; the run ids."""
     from eval_tasks.guard import guard as library_guard
 
-    store = _store()
+    store = open_catalog()
     for run_id in run_ids:
-        report = library_guard(store, run_id=run_id, now=_now())
+        report = library_guard(store, run_id=run_id, now=now())
         for check, outcome in report.checks.items():
             _log.info("run %s: %s: %s", run_id, check, outcome)
     return run_ids
@@ -270,9 +272,9 @@ def health(planned: list[PlannedRun]) -> list[str]:
     from eval_tasks.health import health as library_health
     from eval_tasks.report.health_sentences import false_alarms, finding_sentence
 
-    store = _store()
+    store = open_catalog()
     candidate = next(run["run_id"] for run in planned if run["role"] == "candidate")
-    look = library_health(store, run_id=candidate, now=_now())
+    look = library_health(store, run_id=candidate, now=now())
     for finding in look.findings:
         _log.info("run %s: %s", candidate, finding_sentence(finding))
     _log.info("%s", false_alarms(look))
@@ -285,7 +287,7 @@ def select(planned: list[PlannedRun]) -> str:
     from eval_tasks.select import runs_of
     from eval_tasks.select import select as library_select
 
-    store = _store()
+    store = open_catalog()
     run = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
     suite = f"{run.request.suite}@{run.request.suite_version}"
     earlier = [r for r in runs_of(store, run.training_run, suite, up_to_step=run.step) if r != run.run_id]
@@ -309,7 +311,7 @@ def compare(params: dict[str, Any], planned: list[PlannedRun], *, last_try: bool
     from eval_tasks.compare import keep_diagnoses
     from eval_tasks.errors import InfraError
 
-    store = _store()
+    store = open_catalog()
     candidate = store.catalog.run(next(run["run_id"] for run in planned if run["role"] == "candidate"))
     arm = next((run for run in planned if run["role"] == "baseline"), None)
     policy = params.get("baseline") or "none"
@@ -360,14 +362,14 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
     """Write each run's report; the candidate's shows the comparison. Returns report URIs by role."""
     from eval_tasks.publish import publish as library_publish
 
-    store = _store()
+    store = open_catalog()
     uris: dict[str, str] = {}
     for number, run in enumerate(own(planned)):
         published = library_publish(
             store,
             run_id=run["run_id"],
             comparison_id=comparison_id if run["role"] == "candidate" else None,
-            now=_now(),
+            now=now(),
             notes=str(params.get("notes") or ""),
         )
         _log.info("%s", published.terminal)

@@ -22,6 +22,8 @@ def test_the_loader_finds_the_plugin_and_hides_the_package(airflow_home: Path) -
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["plugins"].count("checkpoint_eval") == 1
     assert found["errors"] == {}
-    assert not [name for name in found["modules"] if name.split(".")[0] == "checkpoint_eval"]
+    own = {name for name in found["modules"] if name.split(".")[0] == "checkpoint_eval"}
+    assert own == {"checkpoint_eval", "checkpoint_eval.timetable"}
+    assert not [name for name in found["modules"] if name.split(".")[0] == "eval_tasks"]
     bare = {path.stem for path in PACKAGE.rglob("*.py")} - set(sys.stdlib_module_names) - {"__init__", "__main__"}
     assert not bare & set(found["modules"])

@@ -135,6 +135,59 @@ def test_a_health_evaluation_runs_from_gate_to_publish_on_real_pods(
         assert store.responses.run_rows_digest(run.run_id) == rows
 
 
+@pytest.mark.full
+def test_a_regrading_runs_a_judge_on_real_pods_and_the_evaluated_model_never(
+    dags: dict[str, DAG],
+    run_dag: Callable[..., DagRun],
+    pod_server: PodServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A judge's questions on the local pod API; a second run finds everything done, and a scorer needs no pod."""
+    from eval_tasks.grade import grade
+    from eval_tasks.settings import Settings
+    from eval_tasks.store import open_store
+    from tests.answered import answer_by_hand
+    from tests.graders.judged import register as register_judge
+    from tests.graders.judged import write_judge
+    from tests.planned import planned, register, write_checkpoint
+
+    monkeypatch.setenv("CHECKPOINT_EVAL_HOME", str(tmp_path / "home"))
+    connection = {"conn_type": "kubernetes", "extra": {"kube_config_path": str(pod_server.kubeconfig)}}
+    monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
+    with open_store(Settings()) as store:
+        register(store, tmp_path / "benchmarks")
+        made = planned(store, write_checkpoint(tmp_path / "step-5"))
+        answer_by_hand(store, made)
+        grade(store, run_id=made.run_id)
+        judge = register_judge(store, write_judge(tmp_path, write_checkpoint(tmp_path / "judge", seed=7))).grader
+        rows = store.responses.run_rows_digest(made.run_id)
+    dag = dags["regrade"]
+    for task in dag.tasks:
+        arguments = getattr(task, "partial_kwargs", None)
+        if arguments is None:
+            task.retry_delay = timedelta(0)
+        else:
+            arguments |= {"retry_delay": timedelta(0), "poll_interval": 0.5, "logging_interval": 1}
+
+    first = run_dag(dag, run_conf={"grader": "helpful", "run": made.run_id})
+    assert first.state == "success"
+    skipped = {task for task, states in _states(first).items() if states != {"success"}}
+    assert skipped == {"generation.run_shard"}
+    second = run_dag(dag, run_conf={"grader": "helpful", "run": made.run_id})
+    assert second.state == "success"
+    assert _states(second)["logprob.run_shard"] == {"skipped"} and _states(second)["report"] == {"success"}
+    left_out = run_dag(dag, run_conf={"grader": "helpful", "run": made.run_id, "tier": "health"})
+    assert set.union(*_states(left_out).values()) == {"skipped"}
+    with open_store(Settings()) as store:
+        assert [run.run_id for run in store.catalog.runs()] == [made.run_id]
+        assert [run.judging.grader for run in store.catalog.runs(judging=True) if run.judging] == [judge]
+        assert store.responses.run_rows_digest(made.run_id) == rows
+        benchmark = store.catalog.benchmark("colour-sums")
+        assert store.scores.graders(made.run_id, benchmark.benchmark_id)[1:] == [judge]
+        assert {r.format for r in store.catalog.reports(made.run_id)} == {"regrade-html", "regrade-json"}
+
+
 def _states(run: DagRun) -> dict[str, set[str]]:
     states: dict[str, set[str]] = {}
     for instance in run.get_task_instances():
