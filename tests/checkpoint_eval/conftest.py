@@ -156,7 +156,15 @@ class PodServer:
 @pytest.fixture(scope="session")
 def pod_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodServer]:
     """One pod API for all tests that only use it: 64 cores to admit, one image that never pulls."""
-    arguments = ("--cpu", "64", "--refuse-image", "registry.example/absent:1", "--kill-on-exit")
+    arguments = (
+        "--cpu",
+        "64",
+        "--refuse-image",
+        "registry.example/absent:1",
+        "--kill-on-exit",
+        "--pass-env",
+        "PYTHONPATH",
+    )
     server = PodServer(tmp_path_factory.mktemp("pods"), *arguments).start()
     yield server
     assert server.stop() == 0
