@@ -350,7 +350,7 @@ def _seed_study(store: Store, candidate: Run, planned: list[PlannedRun]) -> str:
         return ""
     name = re.sub(r"[^a-z0-9._-]+", "-", f"{candidate.training_run}-seeds".lower()).strip("._-")
     try:
-        recorded = record_study(store, name, seeds, now=_now())
+        recorded = record_study(store, name, seeds, now=now())
     except UserError as error:
         _log.warning("the further seeds are no seed study: %s", error)
         return ""
