@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.abilities import Weights, ability_of
 from eval_tasks.contamination import NEVER_CHECKED
 from eval_tasks.errors import DataError
-from eval_tasks.records import BenchmarkVersion, Measurement
+from eval_tasks.records import Ability, BenchmarkVersion, Measurement
 from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.scoring import metric_of
 from eval_tasks.stats.companion import companion_of
@@ -39,6 +40,8 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
     run = store.catalog.run(run_id)
     run.require_evaluation()
     planned = _planned_items(store, run)
+    weights = Weights.standing(store, run.request.benchmark_ids)
+    abilities: dict[tuple[str, str], Ability] = {}
     measurements: list[Measurement] = []
     for benchmark_id in run.request.benchmark_ids:
         benchmark = store.catalog.benchmark_by_id(benchmark_id)
@@ -61,20 +64,47 @@ def aggregate(store: Store, run_id: str) -> list[Measurement]:
             contamination=None,
             contamination_note=NEVER_CHECKED,
         )
+        abilities |= _abilities(weights, run, benchmark, scores, graders[-1])
 
     if run.origin == "mock":
         measurements = [replace(m, caveat=MOCK_MARK) for m in measurements]
 
     def with_what_is_known(stored: list[Measurement]) -> list[Measurement]:
         earlier = {_bare(m): m for m in stored}
-        return [earlier.get(m, m) for m in measurements]
+        known = [earlier.get(m, m) for m in measurements]
+        return [replace(m, ability=abilities.get((m.benchmark_id, m.metric))) for m in known]
 
     return store.catalog.change_measurements(run_id, with_what_is_known)
 
 
 def _bare(measurement: Measurement) -> Measurement:
-    """A measurement as this step makes it, without what join_contamination and guard add."""
-    return replace(measurement, contamination=NEVER_CHECKED, companion=None, quarantined=False, quarantine_reason="")
+    """A measurement as its scores make it: without ability, and without what join_contamination and guard add."""
+    return replace(
+        measurement,
+        contamination=NEVER_CHECKED,
+        companion=None,
+        quarantined=False,
+        quarantine_reason="",
+        ability=None,
+    )
+
+
+def _abilities(
+    weights: Weights, run: Run, benchmark: BenchmarkVersion, scores: pa.Table, grader: str
+) -> dict[tuple[str, str], Ability]:
+    """(benchmark_id, metric) -> ability, for the metrics that were calibrated."""
+    found = {}
+    for metric in pc.unique(scores["metric"]).to_pylist():
+        key = (benchmark.benchmark_id, metric, grader)
+        if not weights.know(*key):
+            continue
+        rows = metric_rows(scores, metric)
+        items = item_scores(rows, metric_of(benchmark, metric), clustered=benchmark.cluster_key is not None)
+        ids = rows["item_id"].combine_chunks().filter(pa.array(items.scored))
+        ability = ability_of(weights, run, key, ids, items.values, items.clusters)
+        if ability is not None:
+            found[benchmark.benchmark_id, metric] = ability
+    return found
 
 
 def aggregate_scores(

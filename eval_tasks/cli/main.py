@@ -51,6 +51,7 @@ _MODULES = {
     "evaluate": "steps",
     "compare": "comparing",
     "select": "selecting",
+    "irt": "calibrating",
     "schema": "comparing",
     "diagnose": "diagnosing",
     "seeds": "seeds",

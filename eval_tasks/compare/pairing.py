@@ -85,6 +85,11 @@ class Pairs:
 
 def pair(arms: BenchmarkArms) -> Pairs:
     """Align two arms. Raises NotComparableError when they share no item, DataError for duplicates or bad numbers."""
+    return pair_with_ids(arms)[1]
+
+
+def pair_with_ids(arms: BenchmarkArms) -> tuple[pa.Array, Pairs]:
+    """As `pair`, with the ids of the pairs, in their order."""
     sides = []
     for name, table in (("A", arms.a), ("B", arms.b)):
         try:
@@ -111,7 +116,7 @@ def pair(arms: BenchmarkArms) -> Pairs:
         clean = item_statuses(pa.chunked_array([ids_a.take(pa.array(kept_a))]), arms.contamination) == "clean"
     alone = int(np.count_nonzero(~items_a.excluded)) + int(np.count_nonzero(~items_b.excluded))
     shared = int(np.count_nonzero(~items_a.excluded[rows_a])) + int(np.count_nonzero(~items_b.excluded[rows_b]))
-    return Pairs(
+    pairs = Pairs(
         a=value_a[kept_a],
         b=value_b[kept_b],
         weights=_weights(arms, kept_a, kept_b),
@@ -129,6 +134,7 @@ def pair(arms: BenchmarkArms) -> Pairs:
         strata=stratum_codes(arms.a["stratum"])[kept_a] if arms.stratified and not arms.clustered else None,
         overlap_only=len(rows_a) < max(len(ids_a), len(ids_b)),
     )
+    return ids_a.take(pa.array(kept_a)), pairs
 
 
 def shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

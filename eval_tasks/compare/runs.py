@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.compare.abilities import abilities_of
 from eval_tasks.compare.compatibility import compatibility, known_compatibility, refuse_mock_against_real
 from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
 from eval_tasks.compare.measured import Compared, known_noise, sources
@@ -117,6 +118,8 @@ def compare(
         seeds_b=arms.seeds[1],
     )
     comparison = compare_scores(listed, sides, rule=rule, alpha=alpha)
+    if not arms.several:
+        comparison = replace(comparison, abilities=abilities_of(store, compared))
     before = store.catalog.find_comparison(comparison.comparison_id)
     if before is not None and replace(before, diagnoses_blob="") == comparison:
         return before

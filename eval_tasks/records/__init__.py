@@ -29,6 +29,14 @@ from eval_tasks.records.engine import EndpointConfig, EngineConfig, EngineTuning
 from eval_tasks.records.grader import EndpointAccess, Judge, Judging
 from eval_tasks.records.health import CurvePoint, HealthFinding, HealthLook, LossCurve, MeasuredNoise
 from eval_tasks.records.item import Item, Request, Response, Sample, Score
+from eval_tasks.records.item_response import (
+    Ability,
+    AbilityDifference,
+    CalibratedItem,
+    Calibration,
+    CalibrationRun,
+    ItemReport,
+)
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
 from eval_tasks.records.rerun import RerunComparison, RerunDifference
@@ -50,11 +58,16 @@ from eval_tasks.records.variance import RecipeAnswer, RecipeTest, VarianceTerm
 
 __all__ = [
     "NO_TRAINING_RUN",
+    "Ability",
+    "AbilityDifference",
     "Alert",
     "Baseline",
     "BenchmarkSelection",
     "BenchmarkVersion",
     "Block",
+    "CalibratedItem",
+    "Calibration",
+    "CalibrationRun",
     "Candidate",
     "Checkpoint",
     "CheckpointFile",
@@ -80,6 +93,7 @@ __all__ = [
     "HealthLook",
     "ImportedRows",
     "Item",
+    "ItemReport",
     "Judge",
     "Judging",
     "Landing",

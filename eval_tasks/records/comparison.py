@@ -8,6 +8,7 @@ from typing import Literal
 
 from eval_tasks.digests import digest_value, short_id
 from eval_tasks.records.codec import to_json
+from eval_tasks.records.item_response import AbilityDifference
 from eval_tasks.records.variance import Lineage, RecipeAnswer, VarianceTerm
 from eval_tasks.records.verdict import Compatibility, Inconclusive, Multiplicity, Verdict
 
@@ -108,7 +109,8 @@ class Comparison:
     several benchmarks, whose own tests are in `tests`. `question`: what the verdict is about. `recipes` answers for the
     recipes, None where the two arms are of one training run. `further_a`, `further_b`: the other seeds' runs of an arm;
     `seeds_a`, `seeds_b`: the training seeds of all its runs, the first one's first, where somebody said.
-    `diagnoses_blob`: digest of the diagnoses kept with it, '' where none were made.
+    `diagnoses_blob`: digest of the diagnoses kept with it, '' where none were made. `abilities`: by item-response
+    weights, beside the tests and never in a verdict.
     """
 
     run_a: str
@@ -134,6 +136,7 @@ class Comparison:
     seeds_a: tuple[str, ...] = ()
     seeds_b: tuple[str, ...] = ()
     diagnoses_blob: str = ""
+    abilities: tuple[AbilityDifference, ...] = ()
 
     @property
     def comparison_id(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eval_tasks.records.item_response import Ability
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Companion:
@@ -40,6 +42,7 @@ class Measurement:
     `n_attempted` = n + n_missing + n_excluded; `n` counts scored items, the invalid ones included. `ci95` is widened to
     what missing items could be (`ci95_method` says so). `contamination` is a sentence: ``never checked``, or rate,
     time and rule. `companion` is None exactly when it was never checked. `within_item` is None for greedy outputs.
+    `ability`: by item-response weights, where a calibration of the benchmark stood when it was aggregated.
     `caveat`: what must be said wherever the number stands, such as that a mock engine made it up; '' for nothing.
     """
 
@@ -69,3 +72,4 @@ class Measurement:
     quarantine_reason: str = ""
     within_item: WithinItem | None = None
     caveat: str = ""
+    ability: Ability | None = None

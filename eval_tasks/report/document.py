@@ -22,6 +22,7 @@ from eval_tasks.records import (
     Environment,
     GuardReport,
     HealthLook,
+    ItemReport,
     LossCurve,
     Measurement,
     Run,
@@ -85,6 +86,7 @@ class ReportDocument:
     health: HealthLook | None
     loss_curves: tuple[LossCurve, ...]
     selection: Selection | None
+    item_report: ItemReport | None
     shard_seconds: Mapping[str, float]
     device_seconds: float
     diagnoses: tuple[Diagnosis, ...]
@@ -129,6 +131,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         health=view.health,
         loss_curves=view.curves,
         selection=view.selection,
+        item_report=view.item_report,
         shard_seconds={str(shard): view.shard_seconds[shard] for shard in sorted(view.shard_seconds)},
         device_seconds=math.fsum(view.shard_seconds.values()),
         diagnoses=view.diagnoses,

@@ -11,7 +11,17 @@ import jinja2
 from markupsafe import Markup
 
 from eval_tasks.records import GuardReport
-from eval_tasks.report import figures, flips, health, health_sentences, recipes, selections, sentences, tables
+from eval_tasks.report import (
+    figures,
+    flips,
+    health,
+    health_sentences,
+    item_response,
+    recipes,
+    selections,
+    sentences,
+    tables,
+)
 from eval_tasks.report.text import clean, excerpt, one_line
 from eval_tasks.report.view import ReportView
 
@@ -72,6 +82,9 @@ def report_html(view: ReportView) -> str:
         "health_tests": health.findings_table(view.health) if view.health and view.health.findings else None,
         "noise": health.noise_table(view.health.noise) if view.health and view.health.noise else None,
         "selections": selections.shown_selections(view.selection) if view.selection else (),
+        "items": item_response.item_table(view.item_report) if view.item_report else None,
+        "item_sentences": item_response.calibration_sentences(view.item_report.calibration) if view.item_report else (),
+        "item_texts": item_response.shown_texts(view.item_report) if view.item_report else (),
         "curve_figures": health.curve_figures(view.curves),
         "resolution": tables.resolution(view),
         "checks": _pairs("checks", "What guard checked", guard.checks if guard else {}),

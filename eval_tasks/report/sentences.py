@@ -28,6 +28,11 @@ _NEVER_CLAIMED = (
     "There is no overall score: benchmarks are not averaged unless a rule registered beforehand says so.",
 )
 
+_SECOND_LOOK = (
+    "Abilities weigh each item by how well it told runs apart in a calibration on other runs (0: the mean of those, "
+    "1: their standard deviation). They are a second look beside the score: no verdict, rule or selection uses them."
+)
+
 
 def title(view: ReportView) -> str:
     """What the report is about, in one line; it begins with the mark of a mock engine, or of doubt, where there is."""
@@ -46,7 +51,10 @@ def _title(view: ReportView) -> str:
         return f"imported responses of {checkpoint_name(view.run)}"
     if view.run is not None:
         return f"{view.run.tier} evaluation of {checkpoint_name(view.run)}"
-    assert view.comparison is not None
+    if view.comparison is None:
+        assert view.item_report is not None
+        k = view.item_report.calibration
+        return f"items of {k.benchmark} {k.benchmark_version} over {len(k.runs)} checkpoints"
     return f"comparison of {view.comparison.label_a} with {view.comparison.label_b}"
 
 
@@ -245,6 +253,12 @@ def effect(test: PairedTest) -> str:
     return f"{test.benchmark} {test.metric}: {change(test.delta, test.unit)} {unit_name(test.unit)}{ends}"
 
 
+def has_abilities(view: ReportView) -> bool:
+    """Whether an ability, or why there is none, stands anywhere in the report."""
+    compared = view.comparison is not None and bool(view.comparison.abilities)
+    return compared or any(m.ability is not None for m in (*view.measurements, *view.baseline_measurements))
+
+
 def not_claimed(view: ReportView) -> tuple[str, ...]:
     """What the reader must not take from the report."""
     said = list(_NOT_CLAIMED[view.run.tier]) if view.run is not None else []
@@ -256,6 +270,8 @@ def not_claimed(view: ReportView) -> tuple[str, ...]:
         said.append("Numbers marked 'never checked' may have their items in the training data.")
     if any(m.quarantined for m in view.measurements):
         said.append("Quarantined numbers are shown for diagnosis only: they are not compared and not published.")
+    if has_abilities(view):
+        said.append(_SECOND_LOOK)
     if view.run is not None and view.run.status not in ("closed", "planned", "running"):
         said.append(f"The run is {view.run.status}: {view.run.reason or 'not every row is there'}.")
     return (*said, *_NEVER_CLAIMED)

@@ -8,6 +8,7 @@ from typing import Any
 
 from eval_tasks.records import Comparison, ContractReport, ImportedRows, Measurement, PairedTest
 from eval_tasks.report import sentences
+from eval_tasks.report.abilities import ability_cell, difference_cell
 from eval_tasks.report.numbers import (
     ABSENT,
     amount,
@@ -48,7 +49,8 @@ def _columns(*headings: str, numbers: str = "", codes: str = "") -> tuple[Column
 
 
 def scorecard(measurements: tuple[Measurement, ...], caption: str, name: str = "scores") -> Table:
-    """One row for each benchmark and metric."""
+    """One row for each benchmark and metric; a column of abilities where any was measured."""
+    abilities = any(m.ability is not None for m in measurements)
     return Table(
         name=name,
         caption=caption,
@@ -57,6 +59,7 @@ def scorecard(measurements: tuple[Measurement, ...], caption: str, name: str = "
             "Metric",
             "Score",
             "95 % interval",
+            *(["Ability"] if abilities else []),
             "n",
             "Clean companion",
             "Items",
@@ -68,6 +71,7 @@ def scorecard(measurements: tuple[Measurement, ...], caption: str, name: str = "
                 sentences.score_name(m) + (" · primary" if m.primary else ""),
                 amount(m.score, m.unit),
                 interval(m.ci95, m.unit),
+                *([ability_cell(m.ability)] if abilities else []),
                 count(m.n) if m.n == m.n_attempted else f"{count(m.n)} of {count(m.n_attempted)}",
                 sentences.companion(m),
                 "; ".join(part for part in (_quarantine(m), sentences.statuses(m)) if part) or "all ok",
@@ -117,11 +121,15 @@ def tests(comparison: Comparison) -> Table:
     """The Benjamini-Hochberg table: every benchmark of the comparison, tested or not."""
     shown = sentences.shown_tests(comparison)
     headings = ("A", "B", "Δ = A − B", "95 % interval", "p", "q", "b / c", "Pairs", "MDE")
+    abilities = ["Δ ability"] if comparison.abilities else []
     return Table(
         name="tests",
         caption="Paired comparison by benchmark, p adjusted by Benjamini-Hochberg (q)",
-        columns=_columns("Benchmark", *headings, "Verdict", numbers=",".join(headings)),
-        rows=tuple(_test_row(test) for test in shown),
+        columns=_columns("Benchmark", *headings, *abilities, "Verdict", numbers=",".join(headings)),
+        rows=tuple(
+            (*row[:-1], *([difference_cell(comparison, test)] if abilities else []), row[-1])
+            for test, row in ((test, _test_row(test)) for test in shown)
+        ),
         marked=frozenset(i for i, test in enumerate(shown) if test.not_tested),
     )
 
@@ -261,6 +269,9 @@ def identity(view: ReportView) -> Table:
             values["Decision rule"] = comparison.rule.rule_id
     if view.baseline is not None and view.baseline.config_digest:
         values["config_digest of B"] = view.baseline.config_digest
+    if view.item_report is not None:
+        k = view.item_report.calibration
+        values |= {f"Calibration {k.reference}": k.calibration_id, "Benchmark": k.benchmark_id, "Items": k.items_blob}
     values |= {f"Benchmark {b.name} {b.version}": b.benchmark_id for b in view.benchmarks}
     return pairs("identity", "Ids and digests (blake3)", values, "What", "code")
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from eval_tasks.records import Comparison, GuardReport, HealthLook, Measurement, Selection
 from eval_tasks.report import selections, sentences
+from eval_tasks.report.abilities import ability_cell, difference_cell
 from eval_tasks.report.health_sentences import false_alarms, finding_sentence, health_verdict
 from eval_tasks.report.numbers import (
     ABSENT,
@@ -102,8 +103,10 @@ def _name(name: str, metric: str) -> Text:
 
 
 def _scorecard(measurements: tuple[Measurement, ...]) -> Table:
+    abilities = any(m.ability is not None for m in measurements)
     noted = any(sentences.statuses(m) or m.quarantined for m in measurements)
     columns = [("benchmark\n  metric", False), ("score\nci95", True), ("n", True), ("clean companion", False)]
+    columns += [("ability", False)] if abilities else []
     table = _table("Scores in points, with 95 % intervals", columns + ([("notes", False)] if noted else []))
     for m in measurements:
         quarantine = f"QUARANTINED: {m.quarantine_reason}" if m.quarantined else ""
@@ -112,6 +115,7 @@ def _scorecard(measurements: tuple[Measurement, ...]) -> Table:
             _cell(amount(m.score, m.unit), interval(m.ci95, m.unit)),
             _cell(count(m.n) if m.n == m.n_attempted else f"{count(m.n)} of {count(m.n_attempted)}"),
             _cell(sentences.companion(m)),
+            *([_cell(*ability_cell(m.ability).split("; "))] if abilities else []),
             _cell(quarantine, sentences.statuses(m)),
         ]
         table.add_row(*cells[: len(table.columns)])
@@ -160,6 +164,7 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             ("p\nq", True),
             ("b/c", True),
             ("MDE", True),
+            *([("ability", False)] if comparison.abilities else []),
             ("verdict", False),
         ],
     )
@@ -170,6 +175,7 @@ def _comparison(comparison: Comparison) -> list[RenderableType]:
             _cell(probability(test.p), probability(test.q)),
             _cell(ABSENT if test.b is None else f"{count(test.b)}/{count(test.c)}"),
             _cell(amount(test.mde, test.unit)),
+            *([_cell(*difference_cell(comparison, test).split("; "))] if comparison.abilities else []),
             _cell(sentences.call(test)),
         )
     said = (sentences.scored_by(comparison), sentences.chance(comparison), sentences.exploratory(comparison))

@@ -13,6 +13,7 @@ from eval_tasks.records import (
     Environment,
     GuardReport,
     HealthLook,
+    ItemReport,
     LossCurve,
     Measurement,
     Run,
@@ -32,6 +33,7 @@ class ReportView:
     held-out losses up to this step. `selection`: the choice among checkpoints that the run took part in.
     `contract`: the data contract that guard validated, clause by clause.
     `suspect`: why rows of the run or the baseline are in doubt, a sentence for each block.
+    `item_report`: a benchmark's items over past runs, which stands alone.
     """
 
     run: Run | None = None
@@ -50,10 +52,11 @@ class ReportView:
     selection: Selection | None = None
     contract: ContractReport | None = None
     suspect: tuple[str, ...] = ()
+    item_report: ItemReport | None = None
 
     def __post_init__(self) -> None:
-        if self.run is None and self.comparison is None:
-            raise UserError("a report needs a run or a comparison, and has neither")
+        if self.run is None and self.comparison is None and self.item_report is None:
+            raise UserError("a report needs a run, a comparison or an item report, and has none")
 
     def benchmark(self, benchmark_id: str) -> BenchmarkVersion | None:
         """The benchmark version of that id, when the caller gave it."""

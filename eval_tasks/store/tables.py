@@ -205,6 +205,17 @@ seed_studies = Table(
     UniqueConstraint("name", "version", name="uq_seed_studies_name"),
 )
 
+calibrations = Table(
+    "calibrations",
+    metadata,
+    _seq(),
+    Column("benchmark_id", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("calibration_id", String(64), nullable=False),
+    _record(),
+    UniqueConstraint("benchmark_id", "version", name="uq_calibrations_version"),
+)
+
 reruns = Table(
     "reruns",
     metadata,

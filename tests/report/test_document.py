@@ -55,5 +55,5 @@ def test_a_comparison_alone_is_a_report(view: ReportView) -> None:
 
 
 def test_an_empty_view_is_refused() -> None:
-    with pytest.raises(UserError, match="needs a run or a comparison"):
+    with pytest.raises(UserError, match="needs a run, a comparison or an item report"):
         ReportView()

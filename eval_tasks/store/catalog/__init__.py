@@ -6,6 +6,7 @@ from eval_tasks.store.catalog.agreement import AgreementSets
 from eval_tasks.store.catalog.alerts import Alerts
 from eval_tasks.store.catalog.benchmarks import Benchmarks
 from eval_tasks.store.catalog.blocks import Blocks
+from eval_tasks.store.catalog.calibrations import Calibrations
 from eval_tasks.store.catalog.checkpoints import Checkpoints
 from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
 from eval_tasks.store.catalog.deliveries import Deliveries, Delivery
@@ -40,6 +41,7 @@ class Catalog(
     Shards,
     Measurements,
     Variances,
+    Calibrations,
     Health,
     Environments,
     Blocks,
