@@ -100,6 +100,7 @@ def _write_responses(path: Path, benchmark: BenchmarkVersion, n: int) -> None:
         "shard": [k // 5_000 for k in range(n)],
         "batch": [k // 32 for k in range(n)],
         "samples": [None] * n,
+        "greedy": [[False] * 4] * n,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as handle:
