@@ -67,7 +67,7 @@ def with_recipes(
         verdict=decided.verdict,
         inconclusive=decided.inconclusive,
         rule_met=decided.rule_met,
-        reason=_reason(decided, tests, rule, seeds),
+        reason=_reason(decided, tests, rule, seeds, exploratory_reason),
         recipes=replace(answer, answer=_by_rule(decided, tests, composite)),
     )
 
@@ -187,10 +187,17 @@ def _of_composite(decided: Comparison | None, rule: DecisionRule, noise: Noise, 
     )
 
 
-def _reason(decided: Comparison, tests: Sequence[RecipeTest], rule: DecisionRule | None, seeds: SeedNoise) -> str:
+def _reason(
+    decided: Comparison,
+    tests: Sequence[RecipeTest],
+    rule: DecisionRule | None,
+    seeds: SeedNoise,
+    exploratory_reason: str,
+) -> str:
     """The rule's reason, with the noise that is in it and, where the data could not tell, what would settle it."""
     noise = f"with the noise between training seeds ({seeds.named})"
-    said = f"{noise}, {decided.reason.rstrip('.')}"
+    prefix = f"exploratory, since {exploratory_reason}; " if exploratory_reason else ""
+    said = f"{prefix}{noise}, {decided.reason.removeprefix(prefix).rstrip('.')}"
     if decided.inconclusive == "UNDERPOWERED" and rule is not None and len(rule.benchmarks) == 1:
         (test,) = [t for t in tests if t.benchmark == rule.benchmarks[0]]
         target = amount(rule.margin or DEFAULT_MARGIN, test.unit)
@@ -217,8 +224,8 @@ def listed(tests: Sequence[PairedTest | RecipeTest]) -> str:
     for test in tests:
         missing = test.not_answerable if isinstance(test, RecipeTest) else test.not_tested
         said = "not answerable" if missing else "EQUIVALENT" if test.inconclusive == "EQUIVALENT" else test.verdict
-        groups.setdefault({"INDISTINGUISHABLE": "not shown"}.get(said, said), []).append(test.benchmark)
-    order = ("A better", "B better", "EQUIVALENT", "not shown", "not answerable")
+        groups.setdefault({"INDISTINGUISHABLE": "no difference shown"}.get(said, said), []).append(test.benchmark)
+    order = ("A better", "B better", "EQUIVALENT", "no difference shown", "not answerable")
     return "; ".join(f"{said} on {_names(groups[said])}" for said in order if said in groups)
 
 

@@ -94,7 +94,9 @@ def test_with_a_study_the_rule_decides_on_the_recipes(store):
     recipes, (test,) = found.recipes, found.recipes.tests
     assert (found.question, found.verdict, found.inconclusive) == ("recipes", "INDISTINGUISHABLE", "UNDERPOWERED")
     assert recipes.checkpoints == "A better on bench" and found.tests[0].verdict == "A better"
-    assert recipes.answer == "not shown, by rule 'ship': the data cannot tell; by benchmark: not shown on bench"
+    assert (
+        recipes.answer == "not shown, by rule 'ship': the data cannot tell; by benchmark: no difference shown on bench"
+    )
     assert recipes.study == "seeds@1" and recipes.n_seeds == (1, 1)
     # V = psi / n - delta^2 / n and twice what the study's seeds share; t on Satterthwaite's degrees.
     common = S2 - 0.06 / (2 * 2_000)
@@ -117,6 +119,15 @@ def test_with_a_study_the_rule_decides_on_the_recipes(store):
     assert wide.reason.endswith(f"; about {needed} training runs of each recipe would settle 3 points.") and needed > 3
     assert "the recipe of A (new-recipe step 100) and the recipe of B" in comparison_json(found)["sentence"]
     assert store.catalog.comparison(found.comparison_id) == found
+
+
+def test_an_exploratory_rule_says_so_before_anything_else(store):
+    runs = apart(store)
+    store.catalog.save_seed_study(study())
+    late = compare(store, *runs, rule=store.catalog.save_rule(rule(registered_at="2027-01-01T00:00:00+00:00")))
+    assert late.exploratory and late.question == "recipes"
+    assert late.reason.startswith("exploratory, since rule 'ship' was registered at 2027")
+    assert "; with the noise between training seeds (seed study seeds@1), on bench acc" in late.reason
 
 
 def test_a_large_difference_is_shown_for_recipes_too(store):
@@ -248,7 +259,7 @@ def test_a_rule_that_asks_for_seeds_still_gets_the_exploratory_answer(store):
     store.catalog.save_seed_study(study())
     found = compare(store, *runs, rule=registered(store, seeds=3))
     assert found.verdict is None and "asks for 3 runs of each arm" in found.reason
-    assert found.recipes.answer == "not shown on bench"
+    assert found.recipes.answer == "no difference shown on bench"
 
 
 def reruns(env_a: str, env_b: str, *deltas: float, se: float = 0.0, **changes: Any) -> RerunComparison:
@@ -338,6 +349,6 @@ def test_every_rendering_answers_both_questions(store):
         text, page = terminal_text(view, width=400), report_html(view)
         for rendering in (text, page):
             assert "Do these checkpoints differ?" in rendering and "Do the recipes differ?" in rendering
-            assert "A better on bench" in rendering and "not shown" in rendering
+            assert "A better on bench" in rendering and "no difference shown" in rendering
             assert "seeds@1: 5 runs of 1M parameters, measured 2026-01-15, table 3" in rendering
         assert "1.64 points (prior)" in page and "Two questions, two answers" in page

@@ -10,8 +10,8 @@ from scipy import stats as sps
 
 from eval_tasks.compare import compare
 from eval_tasks.errors import DataError, NotComparableError, UserError
-from eval_tasks.records import Run
-from eval_tasks.stats.recipes import Spread, both_arms
+from eval_tasks.records import RerunComparison, RerunDifference, Run, ScorerRef
+from eval_tasks.stats.recipes import Spread, both_arms, spread
 from eval_tasks.store import Store
 from tests.compare.arms import rule
 from tests.compare.stored import ids, scores_of, stored_run
@@ -179,6 +179,58 @@ def test_arms_of_another_template_are_paired_and_other_items_partial(store):
     found = compare(store, a, c)
     assert (found.tests[0].compatibility, found.tests[0].n_pairs) == ("PARTIAL", N - 100)
     assert found.recipes.answerable
+
+
+def test_clusters_and_weights_are_those_of_the_paired_test(store):
+    rng = np.random.default_rng(3)
+    passages = replace(BENCH, cluster_key="passage", items_digest="c" * 64)
+    text = benchmark(
+        name="text",
+        kind="loss",
+        scorer=ScorerRef(name="loss", version="1"),
+        primary_metric="bits_per_byte",
+        items_digest="l" * 64,
+        plausible_range={},
+    )
+    weights = rng.integers(20, 400, N)
+
+    def made(first: int, name: str, shift: float) -> tuple[list[str], np.ndarray]:
+        ids_of, losses = [], []
+        for k in range(3):
+            losses.append(rng.gamma(4, 0.25, N) + shift + 0.01 * k)
+            grouped = [
+                replace(row, cluster=f"p{i % 30}") for i, row in enumerate(scores_of(passages, values(first + k, 0.6)))
+            ]
+            weighed = [
+                replace(row, weight=float(w))
+                for row, w in zip(scores_of(text, list(losses[-1]), metric="bits_per_byte"), weights, strict=True)
+            ]
+            run = stored_run(store, first + k, (passages, grouped), (text, weighed), training_run=f"{name}-{k}")
+            ids_of.append(run.run_id)
+        return ids_of, np.array(losses)
+
+    (a, loss_a), (b, loss_b) = made(1, "new", 0.0), made(11, "old", 0.2)
+    found = compare(store, a, b)
+    grouped, weighed = found.tests
+    assert grouped.method.startswith("clustered differences, CR2") and weighed.method.startswith(
+        "paired t on difference of r"
+    )
+    of_a, of_b = (spread(x, weights.astype(float)) for x in (loss_a, loss_b))
+    variance, times = both_arms(of_a, of_b)
+    bits = next(t for t in found.recipes.tests if t.benchmark == "text")
+    assert bits.variances[-1].sd == pytest.approx((times * variance.common) ** 0.5)
+    assert bits.unit == "bits per byte" and not bits.higher_is_better and bits.verdict == "A better"
+
+
+def test_arms_over_several_environments_carry_the_largest_measured_effect(store):
+    a = [run_of(store, 1 + k, 0.7, f"new-{k}", env_fingerprint=f"e{k % 2}").run_id for k in range(3)]
+    b = [run_of(store, 11 + k, 0.6, f"old-{k}", env_fingerprint="e0").run_id for k in range(3)]
+    assert compare(store, a, b).tests[0].variances[1].standing == "not measured"
+    moved = RerunDifference(benchmark="bench", metric="acc", n=N, delta=0.01, se_flip=0.0)
+    store.catalog.save_rerun(RerunComparison(env_a="e0", env_b="e1", measured_at="2026-01-01", differences=(moved,)))
+    found = compare(store, a, b)
+    assert found.tests[0].variances[1].sd == pytest.approx(0.01)
+    assert "e0, e1 in A, e0 in B" in found.sources_of_variance["environment"]
 
 
 def test_runs_that_flip_alike_add_no_seed_variance_and_all_right_is_defined(store):
