@@ -318,7 +318,10 @@ def explain_validation(source: str, error: ValidationError, model: type[BaseMode
         elif problem["type"] == "missing":
             lines.append(f"{where}: required, and absent")
         else:
-            lines.append(f"{where}: {problem['msg']} (got {_shown(problem['input'])})")
+            message = str(problem["msg"]).removeprefix("Value error, ")
+            if problem["type"] == "string_type" and isinstance(problem["input"], int | float):
+                message = "must be text: put it in quotes"
+            lines.append(f"{where}: {message} (got {_shown(problem['input'])})")
     return f"{source}: " + "; ".join(lines)
 
 

@@ -229,7 +229,8 @@ def _print_difference(found: InstrumentDifference) -> None:
         f"  items: {found.n_same} same, {len(found.added)} added, {len(found.removed)} removed, "
         f"{len(found.changed)} changed"
     )
-    for verb, ids in (("added", found.added), ("removed", found.removed), ("changed", found.changed)):
+    listed = {"added": found.added, "removed": found.removed, "changed": found.changed, "not paired": found.not_paired}
+    for verb, ids in listed.items():
         if ids:
             more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
             click.echo(f"    {verb}: {', '.join(ids[:_IDS_SHOWN])}{more}")

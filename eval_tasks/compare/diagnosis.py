@@ -16,6 +16,7 @@ from eval_tasks.compare.compatibility import compatibility, refuse_mock_against_
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
 from eval_tasks.compare.graders import common_grader
+from eval_tasks.compare.items import changed_items
 from eval_tasks.compare.pairing import shared_rows
 from eval_tasks.compare.runs import benchmarks_of
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
@@ -127,6 +128,9 @@ def _of_runs(
         store.scores.read(run.run_id, version.benchmark_id, grader=grader, metric=metric, columns=_COLUMNS)
         for run, version, grader in zip(runs, versions, graders, strict=True)
     )
+    if changed := changed_items(store, in_a, in_b):
+        others = pa.array(sorted(changed), pa.string())
+        left = left.filter(pc.invert(pc.is_in(left["item_id"].cast(pa.string()), value_set=others)))
     groups: dict[str, pa.Array] = {by: _column(left, by) for by in ("stratum", "cluster")}
     if in_a.category_key is not None:
         category = {i.item_id: i.metadata.get("category") for i in store.blobs.iter_items(in_a.items_blob)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eval_tasks.compare.compatibility import compatibility
+from eval_tasks.compare.items import changed_items
 from eval_tasks.digests import digest_value
 from eval_tasks.records import BenchmarkVersion, Item, to_json
 from eval_tasks.records.verdict import Compatibility
@@ -32,7 +33,8 @@ class InstrumentDifference:
     """From version A to version B. `digests`: each with whether it is the same; `settings`: other fields, (A, B).
 
     `template` and `scorer`: unified differences, line by line, empty when the same. Items by id, sorted; `changed` are
-    those with other fields, target, stratum or cluster; `shots_changed`: other worked examples.
+    those with other fields, target, stratum or cluster, `not_paired` those of them that make no pair. `shots_changed`:
+    other worked examples.
     """
 
     a: str
@@ -46,6 +48,7 @@ class InstrumentDifference:
     added: Sequence[str] = field(default_factory=tuple)
     removed: Sequence[str] = field(default_factory=tuple)
     changed: Sequence[str] = field(default_factory=tuple)
+    not_paired: Sequence[str] = field(default_factory=tuple)
     shots_changed: bool = False
 
 
@@ -61,7 +64,8 @@ def difference(store: Store, a: BenchmarkVersion, b: BenchmarkVersion) -> Instru
     shared = items_a.keys() & items_b.keys()
     changed = sorted(i for i in shared if items_a[i] != items_b[i])
     level, _ = compatibility(a, b)
-    if not shared:
+    not_paired = changed_items(store, a, b)
+    if len(not_paired) == len(shared):
         level = "NONE"
     json_a, json_b = to_json(a), to_json(b)
     return InstrumentDifference(
@@ -76,6 +80,7 @@ def difference(store: Store, a: BenchmarkVersion, b: BenchmarkVersion) -> Instru
         added=sorted(items_b.keys() - items_a.keys()),
         removed=sorted(items_a.keys() - items_b.keys()),
         changed=changed,
+        not_paired=sorted(not_paired),
         shots_changed=_shots(store, a) != _shots(store, b),
     )
 

@@ -26,6 +26,7 @@ class BenchmarkArms:
     and errors are those within strata, unless items are clustered. `contamination`: item_id -> clean, contaminated,
     not_checkable; None when never checked. `not_tested`: why the benchmark takes no part, such as its quarantine.
     `difference`: which digest differs, in words, when the items of the two may not be the same. `grader`: whose scores.
+    `changed`: ids that stand for another item in each arm, and make no pairs.
     """
 
     benchmark: str
@@ -42,6 +43,7 @@ class BenchmarkArms:
     notes: tuple[str, ...] = ()
     grader: str = ""
     stratified: bool = False
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,9 @@ def pair_with_ids(arms: BenchmarkArms) -> tuple[pa.Array, Pairs]:
     items_a, items_b = sides
     ids_a, ids_b = (t["item_id"].combine_chunks().cast(pa.string()) for t in (arms.a, arms.b))
     rows_a, rows_b = shared_rows(ids_a, ids_b)
+    if arms.changed:
+        same = _not_among(ids_a.take(pa.array(rows_a)), arms.changed)
+        rows_a, rows_b = rows_a[same], rows_b[same]
     if len(rows_a) == 0:
         why = arms.difference or "the items differ"
         raise NotComparableError(
@@ -146,10 +151,18 @@ def shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.ND
     return rows, pc.drop_null(in_b).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def shares_items(a: pa.Table, b: pa.Table) -> bool:
-    """Whether any item id is in both tables."""
+def _not_among(ids: pa.Array, changed: frozenset[str]) -> BoolArray:
+    found = pc.is_in(ids, value_set=pa.array(sorted(changed), pa.string()))
+    return ~np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def shares_items(a: pa.Table, b: pa.Table, changed: frozenset[str] = frozenset()) -> bool:
+    """Whether any item id is in both tables, and not `changed`."""
     ids_a, ids_b = a["item_id"], b["item_id"]
-    if a.num_rows and b.num_rows and ids_a[0] == ids_b[0]:
+    if changed:
+        ids_a = ids_a.combine_chunks().cast(pa.string())
+        ids_a = ids_a.filter(pa.array(_not_among(ids_a, changed)))
+    elif a.num_rows and b.num_rows and ids_a[0] == ids_b[0]:
         return True
     return bool(pc.any(pc.is_in(ids_a, value_set=ids_b.combine_chunks())).as_py())
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from eval_tasks.compare.abilities import abilities_of
 from eval_tasks.compare.compatibility import compatibility, known_compatibility, refuse_mock_against_real
 from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
+from eval_tasks.compare.items import changed_items
 from eval_tasks.compare.measured import Compared, known_noise, sources
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
@@ -201,6 +202,7 @@ def _arms(
     level, difference = known_compatibility((arms.a[0], arms.b[0]), versions)
     rows = [mean_rows(in_a.name, f"arm {arm}", side) for arm, side in zip("AB", tables.rows, strict=True)]
     contamination, note = _contamination(store, around.corpora, in_a)
+    changed = changed_items(store, in_a, in_b)
     found = BenchmarkArms(
         benchmark=in_a.name,
         metric=metric,
@@ -214,13 +216,21 @@ def _arms(
         contamination=contamination,
         contamination_note=note,
         grader=grader,
-        notes=around.graders.notes(grader, in_a.name),
+        notes=(*around.graders.notes(grader, in_a.name), *_told(changed)),
+        changed=changed,
         not_tested=next((why for v in versions if (why := around.quarantined.get((v.benchmark_id, metric)))), ""),
     )
-    if not shares_items(*rows):
+    if not shares_items(rows[0], rows[1], changed):
         why = difference or "the runs were planned on other items"
         return replace(found, compatibility="NONE", difference=why, not_tested=f"no item in common: {why}")
     return found
+
+
+def _told(changed: frozenset[str]) -> tuple[str, ...]:
+    if not changed:
+        return ()
+    shown = ", ".join(sorted(changed)[:3]) + (" ..." if len(changed) > 3 else "")
+    return (f"{len(changed)} items have another question or answer under the same id, and make no pairs: {shown}",)
 
 
 def shared_traits(a: BenchmarkVersion, b: BenchmarkVersion, metric: str, rows: Sequence[pa.Table]) -> MetricInfo:

@@ -123,6 +123,13 @@ class PromptSpec(Section):
     bos: Policy = "auto"
     stop: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
 
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _list_of_stops(cls, stop: object) -> object:
+        if isinstance(stop, str):
+            raise ValueError(f"stop strings are a list, so that none is read character by character: [{stop!r}]")
+        return stop
+
     def record(self) -> PromptTemplate:
         """As a record."""
         fields = self.model_dump()

@@ -36,7 +36,8 @@ def read_mapping(path: Path, loader: type[yaml.SafeLoader]) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable as YAML: {error}") from error
     if not isinstance(raw, dict):
-        raise UserError(f"{path} must hold a mapping of fields, not {type(raw).__name__}")
+        found = "and is empty" if raw is None else f"not {type(raw).__name__}"
+        raise UserError(f"{path} must hold a mapping of fields, {found}")
     return raw
 
 

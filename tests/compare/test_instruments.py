@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from eval_tasks.compare import compare, diagnose
 from eval_tasks.compare.compatibility import compatibility
 from eval_tasks.compare.instruments import InstrumentDifference, difference
 from eval_tasks.digests import digest_bytes
+from eval_tasks.errors import NotComparableError
 from eval_tasks.register import register_benchmark
 from eval_tasks.store import Store
+from tests.compare.stored import scores_of, stored_run
 
 ROWS = [{"item_id": f"i{n}", "question": f"{n}+1?", "answer": str(n + 1)} for n in range(4)]
 BASE: dict[str, Any] = {
@@ -67,6 +70,41 @@ def test_items_are_told_apart(changed: Any) -> None:
     found = changed(rows)
     assert (found.level, found.added, found.removed, found.changed) == ("PARTIAL", ["new"], ["i0"], ["i3"])
     assert (found.n_same, found.shots_changed, found.digests["items_digest"]) == (2, True, False)
+    assert found.not_paired == ["i3"]
+
+
+def test_a_column_more_leaves_the_items_what_they_were(changed: Any) -> None:
+    found = changed([{**row, "source": "book"} for row in ROWS])
+    assert (found.level, len(found.changed), found.not_paired) == ("PARTIAL", 4, [])
+
+
+def test_other_items_under_the_same_ids_are_none(changed: Any) -> None:
+    assert changed([{**row, "answer": "0"} for row in ROWS]).level == "NONE"
+
+
+def test_a_comparison_of_runs_pairs_what_the_difference_says(changed: Any, store: Store) -> None:
+    rows = [*ROWS[1:3], {**ROWS[3], "answer": "5"}, {**ROWS[0], "item_id": "new"}]
+    found = changed(rows)
+    runs = []
+    for number, ids in ((1, ["i0", "i1", "i2", "i3"]), (2, ["i1", "i2", "i3", "new"])):
+        version = store.catalog.benchmark("toy", str(number))
+        scores = scores_of(version, [1.0, 0.0, 1.0, 1.0], metric="exact_match", item_ids=ids)
+        runs.append(stored_run(store, number, (version, scores)).run_id)
+    test = compare(store, *runs).tests[0]
+    assert (test.compatibility, test.n_pairs, test.n_attempted) == (found.level, found.n_same, 6)
+    assert "1 items have another question or answer under the same id, and make no pairs: i3" in test.notes
+    assert diagnose(store, *runs)[0].n_pairs == found.n_same
+
+
+def test_a_comparison_without_a_pair_is_refused_as_the_difference_says(changed: Any, store: Store) -> None:
+    assert changed([{**row, "answer": "0"} for row in ROWS]).level == "NONE"
+    runs = []
+    for number in (1, 2):
+        version = store.catalog.benchmark("toy", str(number))
+        scores = scores_of(version, [1.0, 0.0, 1.0, 1.0], metric="exact_match", item_ids=["i0", "i1", "i2", "i3"])
+        runs.append(stored_run(store, number, (version, scores)).run_id)
+    with pytest.raises(NotComparableError, match="items_digest differs"):
+        compare(store, *runs)
 
 
 def test_no_item_in_common_is_none(changed: Any) -> None:

@@ -60,14 +60,17 @@ def test_a_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"licence": 3}, r"licence: Input should be a valid string \(got 3\)"),
+        ({"licence": 3}, r"licence: must be text: put it in quotes \(got 3\)"),
         ({"version": 1.0}, r"version: .*\(got 1\.0\)"),
         ({"primry_metric": "acc"}, "primry_metric: unknown field; close: 'primary_metric'"),
         ({"kind": "chioce"}, "kind: .*'choice'"),
         ({"max_tokens": "64"}, "max_tokens: .*integer"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"decision_grade": "yes"}, "decision_grade: .*boolean"),
-        ({"prompt": {"item": "x", "choices": ["A"], "stop": "Question:"}}, "prompt.stop: .*valid list.*'Question:'"),
+        (
+            {"prompt": {"item": "x", "choices": ["A"], "stop": "Question:"}},
+            "prompt.stop: stop strings are a list.*'Question:'",
+        ),
         ({"prompt": {"item": "x", "choices": ["A"], "stop": [""]}}, r"prompt\.stop\.0"),
         (
             {"prompt": {"item": "x", "choices": ["A"], "chioces": "b"}},
@@ -174,7 +177,7 @@ def test_a_stop_that_is_part_of_a_reasoning_marker_is_refused(tmp_path: Path, st
         ("prompt: {item: a, item: b}\n", "'item' stands twice"),
         ("name: [", "not readable as YAML"),
         ("- a\n", "mapping of fields, not list"),
-        ("", "mapping of fields, not NoneType"),
+        ("", "mapping of fields, and is empty"),
         ("name: !!python/object/apply:os.getcwd []\n", "not readable as YAML"),
     ],
 )
