@@ -7,7 +7,7 @@ place (`checkpoint_eval.flow`), the command line's exit codes in another (`eval_
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class EvalError(Exception):
@@ -35,6 +35,18 @@ class CheckpointError(UserError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class BudgetError(UserError):
+    """A run would cost more than is left of a budget: a person raises the budget, or leaves it.
+
+    `subject` names the budget as it is configured, `period` the month of one that is counted over days.
+    """
+
+    def __init__(self, message: str, *, subject: Sequence[str | float], period: str = "") -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.period = period
 
 
 class CheckpointGoneError(EvalError):

@@ -1,8 +1,9 @@
-"""What the configuration file says of alerts. Text from people is validated here; no environment variable is read."""
+"""What the configuration file says of alerts and budgets, validated. Reads no variable and no file."""
 
 from __future__ import annotations
 
 import re
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -59,3 +60,46 @@ class AlertPolicy(Section):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"a name stands once; twice here: {', '.join(twice)}")
         return channels
+
+
+class Budget(Section):
+    """What a tier may cost: of one training run, or of all together. A run that does not fit any more is not started.
+
+    At least one of the limits. `days`: what was begun within so many days counts; without it, everything does.
+    """
+
+    tier: Literal["selection", "release"]
+    training_run: str | None = None
+    usd: float | None = Field(default=None, ge=0)
+    device_hours: float | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    days: int | None = Field(default=None, ge=1)
+
+    @field_validator("tier", mode="before")
+    @classmethod
+    def _health_goes_on(cls, tier: Any) -> Any:
+        if tier == "health":
+            raise ValueError("no budget stops the health tier; bound it by its suite, or by coalesce_beyond")
+        return tier
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Budget:
+        if not self.limits:
+            raise ValueError("give at least one of 'usd', 'device_hours' and 'tokens'")
+        return self
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are set, by measure."""
+        named = {"usd": self.usd, "device_hours": self.device_hours, "tokens": self.tokens}
+        return {measure: float(limit) for measure, limit in named.items() if limit is not None}
+
+    @property
+    def title(self) -> str:
+        """The budget in words."""
+        whose = f"training run {self.training_run!r}" if self.training_run else "all training runs"
+        return f"the {self.tier} tier for {whose}" + (f" within {self.days} days" if self.days else "")
+
+    def covers(self, tier: str, training_run: str) -> bool:
+        """Whether a run of that tier and training run counts towards it."""
+        return tier == self.tier and self.training_run in (None, training_run)

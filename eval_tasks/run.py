@@ -173,6 +173,7 @@ class _Books:
         self._fingerprint = fingerprint
         self._node = node
         self._pace: Pace | None = None
+        self._began = time.monotonic()
         self.n_done = 0
         self.tuning: EngineTuning | None = None
 
@@ -221,7 +222,8 @@ class _Books:
             raise
 
     def _failed(self, error: EvalError) -> None:
-        self.record("failed", reason=f"{type(error).__name__}: {error}")
+        seconds = time.monotonic() - self._began
+        self.record("failed", seconds=seconds, reason=f"{type(error).__name__}: {error}")
         if isinstance(error, CheckpointGoneError):
             self._store.catalog.update_run(self._plan.run_id, status="gone", reason=str(error))
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.policies import AlertPolicy, Section
+from eval_tasks.policies import AlertPolicy, Budget, Section
 
 if TYPE_CHECKING:
     from eval_tasks.records import EngineConfig
@@ -67,10 +67,13 @@ class TierPolicy(Section):
 
     `every` k: the k-th checkpoint, the 2k-th and so on, as they are ready. `baseline`: ``previous`` and ``first`` are
     the nearest and the earliest checkpoint of the run at a lower step; anything with a slash is a checkpoint's folder.
+    `coalesce_beyond` n, for health alone: with more than n evaluations waiting or under way the latest go first, and
+    older ones are skipped, on purpose and on record; without it every checkpoint is evaluated.
     """
 
     suite: str
     every: int = Field(default=1, ge=1)
+    coalesce_beyond: int | None = Field(default=None, ge=1)
     baseline: str = Field(default="none", pattern=r"^(none|previous|first|.*/.*)$")
     rule: str | None = None
 
@@ -96,6 +99,14 @@ class TrainingRun(Section):
     environment: str | None = None
     health_deadline_seconds: float = Field(default=600.0, gt=0)
 
+    @model_validator(mode="after")
+    def _each_tier_has_its_own_policy(self) -> TrainingRun:
+        if self.health is not None and self.health.every != 1:
+            raise ValueError("health.every: the health tier reads every checkpoint; 'every' belongs to selection")
+        if self.selection is not None and self.selection.coalesce_beyond is not None:
+            raise ValueError("selection.coalesce_beyond: only health evaluations are skipped; raise 'every' instead")
+        return self
+
     @field_validator("pattern")
     @classmethod
     def _pattern_finds_a_step(cls, pattern: str) -> str:
@@ -115,7 +126,8 @@ class EnvironmentSpec(Section):
     `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
     `tensor_parallel`: how many local processes share a model's layers. `engine`: ``mock`` runs no model, and makes up
     answers of which a share of `mock_accuracy` is right; such an environment is never live, so that only its name
-    chooses it.
+    chooses it. `usd_per_device_hour`: what a GPU (or, without any, a pod's machine) costs. `tokens_per_second`: what
+    one computes, until runs have shown it.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
@@ -134,6 +146,8 @@ class EnvironmentSpec(Section):
     engine: Literal["torch", "mock"] = "torch"
     mock_accuracy: float = Field(default=0.7, ge=0, le=1)
     live: bool = True
+    usd_per_device_hour: float | None = Field(default=None, ge=0)
+    tokens_per_second: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -233,6 +247,7 @@ class Config(Section):
     limits: Limits = Limits()
     determinism: DeterminismPolicy | None = None
     alerts: AlertPolicy = AlertPolicy()
+    budgets: tuple[Budget, ...] = ()
 
     @field_validator("training_runs", "environments")
     @classmethod
@@ -242,6 +257,24 @@ class Config(Section):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"a name stands once; twice here: {', '.join(twice)}")
         return named
+
+    @model_validator(mode="after")
+    def _budgets_can_be_kept(self) -> Config:
+        """A name that no training run has, or money without a price, would be a budget that stops nothing."""
+        names = [run.name for run in self.training_runs]
+        priceless = [e.name for e in self.environments if e.engine == "torch" and e.usd_per_device_hour is None]
+        for budget in self.budgets:
+            if budget.training_run not in (None, "adhoc", *names):
+                known = did_you_mean(budget.training_run or "", names)
+                raise ValueError(
+                    f"a budget is for training run {budget.training_run!r}, which is not configured; {known}"
+                )
+            if budget.usd is not None and priceless:
+                raise ValueError(
+                    "a budget in usd needs usd_per_device_hour of every environment; absent from: "
+                    + ", ".join(priceless)
+                )
+        return self
 
     def training_run(self, name: str) -> TrainingRun:
         """The training run of that name. Raises UserError with close names."""

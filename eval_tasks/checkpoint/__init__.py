@@ -1,5 +1,6 @@
 """Checkpoints in storage: what landed, whether it is complete, what it is by content, and a verified local copy."""
 
+from eval_tasks.checkpoint.coalescing import coalesce, may_start
 from eval_tasks.checkpoint.config import max_context, read_config
 from eval_tasks.checkpoint.fetching import fetch
 from eval_tasks.checkpoint.ledger import Change, decide, due_for_check
@@ -19,6 +20,7 @@ __all__ = [
     "Sighting",
     "build_manifest",
     "check_complete",
+    "coalesce",
     "dag_run_id",
     "decide",
     "dispatches",
@@ -27,6 +29,7 @@ __all__ = [
     "list_landings",
     "list_sightings",
     "max_context",
+    "may_start",
     "read_config",
     "read_headers",
     "weights_digest",

@@ -19,7 +19,7 @@ from eval_tasks.checkpoint.reasons import Problem
 from eval_tasks.checkpoint.tiers import EvaluatedRun, dag_run_id, planned_runs, tier_of
 from eval_tasks.records import Landing
 
-State = Literal["waiting", "ready", "dispatched", "broken", "gone"]
+State = Literal["waiting", "ready", "dispatched", "broken", "gone", "skipped"]
 AlertKind = Literal["checkpoint_incomplete", "checkpoint_broken"]
 
 # An incomplete one whose listing does not change is looked into again: a size and a time are not its content.
@@ -50,6 +50,18 @@ class KnownLanding(Protocol):
     @property
     def alerted(self) -> bool: ...  # noqa: D102
 
+    @property
+    def changed_at(self) -> str: ...  # noqa: D102
+
+    @property
+    def finished(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def skipped(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def promoted(self) -> bool: ...  # noqa: D102
+
 
 class WatchPolicy(EvaluatedRun, Protocol):
     """What decides when a landing of a training run is ready (`settings.TrainingRun` has it)."""
@@ -74,6 +86,7 @@ class Change:
     dag_runs: tuple[str, ...] = ()
     alerted: bool = False
     alert: AlertKind | None = None
+    skipped: tuple[str, ...] = ()
 
 
 def due_for_check(
@@ -118,8 +131,8 @@ def decide(
         change = None
         if sighting is None:
             change = _absent(row)
-        elif row.state in ("ready", "dispatched"):
-            change = _promoted(run, row) if sighting.promoted else None
+        elif row.state in ("ready", "dispatched", "skipped"):
+            change = _promoted(run, row) if sighting.promoted or row.promoted else None
         elif row.state == "waiting":
             problem = checked.get(row.landing)
             if row.landing in checked and problem is None:
@@ -139,7 +152,7 @@ def _absent(row: KnownLanding) -> Change | None:
 
 def _ready(run: WatchPolicy, row: KnownLanding, sighting: Sighting, ordinals: _Ordinals) -> Change:
     counted = ordinals.counts(row.landing.step, run.selection.every if run.selection else 1)
-    dag_runs = planned_runs(run, row.landing, counted=counted, promoted=sighting.promoted)
+    dag_runs = planned_runs(run, row.landing, counted=counted, promoted=sighting.promoted or row.promoted)
     if not dag_runs:
         return _changed(row, state="dispatched", reason="no tier is due for this step")
     return _changed(row, state="ready", dag_runs=dag_runs)
@@ -191,7 +204,7 @@ class _Ordinals:
     """Counts the steps that were ever ready, so that every k-th gets the selection tier, whatever came between."""
 
     def __init__(self, rows: Sequence[KnownLanding]) -> None:
-        ready = [row for row in rows if row.dag_runs or row.state in ("ready", "dispatched")]
+        ready = [row for row in rows if row.dag_runs or row.state in ("ready", "dispatched", "skipped")]
         self._steps = {row.landing.step for row in ready}
         self._selected = {row.landing.step for row in ready if any(tier_of(run) == "selection" for run in row.dag_runs)}
 
@@ -222,6 +235,7 @@ def _changed(
         dag_runs=tuple(row.dag_runs) if dag_runs is None else dag_runs,
         alerted=row.alerted if alerted is None else alerted,
         alert=alert,
+        skipped=tuple(row.skipped),
     )
 
 

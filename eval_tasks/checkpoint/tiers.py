@@ -27,6 +27,9 @@ class Policy(Protocol):
     @property
     def rule(self) -> str | None: ...  # noqa: D102
 
+    @property
+    def coalesce_beyond(self) -> int | None: ...  # noqa: D102
+
 
 class EvaluatedRun(Protocol):
     """What the tiers need to know of a training run (`settings.TrainingRun` has it)."""

@@ -1,4 +1,4 @@
-"""Commands that read the archive: runs, landings."""
+"""Commands that read the archive of runs."""
 
 from __future__ import annotations
 
@@ -135,49 +135,7 @@ def _benchmark_id(store: Store, run: Run, name: str) -> str:
     return by_name[name]
 
 
-@click.command("landings")
-@click.option("--training-run", default=None)
-@json_option
-def landings_command(training_run: str | None, as_json: bool) -> None:
-    """List the landing ledger: every checkpoint version that was seen, and what became of it."""
-    rows = opened().catalog.landings(training_run=training_run)
-    if as_json:
-        print_json(
-            [
-                {
-                    "landing_id": row.landing.landing_id,
-                    "training_run": row.landing.training_run,
-                    "step": row.landing.step,
-                    "uri": row.landing.uri,
-                    "state": row.state,
-                    "reason": row.reason,
-                    "dag_runs": list(row.dag_runs),
-                }
-                for row in rows
-            ]
-        )
-        return
-    print_table(
-        "landings",
-        ("landing", "training run", "step", "state", "reason", "DAG runs"),
-        [
-            (
-                r.landing.landing_id[:12],
-                r.landing.training_run,
-                r.landing.step,
-                r.state,
-                r.reason,
-                "\n".join(r.dag_runs),
-            )
-            for r in rows
-        ],
-    )
-
-
 runs_group.add_command(import_command)
 runs_group.add_command(curve_command)
 
-COMMANDS = (
-    runs_group,
-    landings_command,
-)
+COMMANDS = (runs_group,)

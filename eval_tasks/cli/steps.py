@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from eval_tasks.aggregate import aggregate
+from eval_tasks.budgets import account, reserve
 from eval_tasks.checkpoint import fetch
 from eval_tasks.cli.output import (
     cache_dir,
@@ -31,6 +32,7 @@ from eval_tasks.join_contamination import join_contamination
 from eval_tasks.plan import plan, plan_uri
 from eval_tasks.publish import publish
 from eval_tasks.records import Checkpoint, Plan, to_json
+from eval_tasks.report.numbers import cost_text
 from eval_tasks.report.sentences import score_name
 from eval_tasks.resolve import resolve
 from eval_tasks.run import run_shard
@@ -81,10 +83,10 @@ def make_plan(
     seed: int = 0,
     repeat: int = 0,
 ) -> Plan:
-    """Plan `suite` on a checkpoint in an environment of the configuration."""
+    """Plan `suite` on a checkpoint in an environment of the configuration, and put its forecast into the ledger."""
     config = load_config(Settings().config)
     spec = config.environment(environment)
-    return plan(
+    made = plan(
         store,
         checkpoint=checkpoint,
         checkpoint_dir=fetch(checkpoint, cache_dir()),
@@ -96,6 +98,9 @@ def make_plan(
         repeat=repeat,
         now=_now(),
     )
+    if not store.responses.is_closed(made.run_id):
+        reserve(store, made, spec, config, _now())
+    return made
 
 
 @click.command("plan")
@@ -118,6 +123,9 @@ def plan_command(
         print_json({"run_id": planned.run_id, "plan_uri": uri, "shards": [to_json(s) for s in planned.shards]})
         return
     click.echo(f"run {planned.run_id}: {planned.n_items} items in {planned.n_batches} batches\nplan {uri}")
+    entry = store.catalog.cost(planned.run_id)
+    if entry is not None:
+        click.echo(f"forecast, at most: {cost_text(entry.forecast)}")
     print_table(
         "shards",
         ("shard", "group", "items", "cost (tokens)"),
@@ -132,6 +140,7 @@ def grade_command(run: str) -> None:
     store = opened()
     with progress_bar("grade") as progress:
         report = grade(store, run_id=store.catalog.run(run).run_id, progress=progress)
+    account(store, report.run_id, load_config(Settings().config))
     for benchmark, n in report.n_rows.items():
         click.echo(f"{benchmark}: {n} rows by {report.graders[benchmark]}")
 
@@ -255,6 +264,7 @@ def evaluate_command(
                 progress=progress,
             )
     grade(store, run_id=planned.run_id)
+    account(store, planned.run_id, config)
     aggregate(store, planned.run_id)
     join_contamination(store, run_id=planned.run_id)
     report = guard(store, run_id=planned.run_id, now=_now())

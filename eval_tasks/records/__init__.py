@@ -14,6 +14,7 @@ from eval_tasks.records.benchmark import (
 from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
+from eval_tasks.records.cost import Cost, CostEntry
 from eval_tasks.records.determinism import (
     Baseline,
     Block,
@@ -78,6 +79,8 @@ __all__ = [
     "Confirmation",
     "ContractReport",
     "ContractResult",
+    "Cost",
+    "CostEntry",
     "CurvePoint",
     "DataSource",
     "DecisionRule",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from eval_tasks.records import Cost
+
 ABSENT = "–"
 
 
@@ -75,6 +77,14 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def cost_text(cost: Cost) -> str:
+    """A cost in words; what nobody knows is left out."""
+    words = [f"{cost.items:,} items", f"{cost.tokens:,} tokens"]
+    words += [f"{duration(cost.device_seconds)} of devices"] if cost.device_seconds is not None else []
+    words += [f"${cost.usd:,.2f}"] if cost.usd is not None else []
+    return ", ".join(words)
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:

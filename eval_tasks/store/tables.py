@@ -353,6 +353,18 @@ alerts = Table(
     _record(),
 )
 
+costs = Table(
+    "costs",
+    metadata,
+    _of_run(primary_key=True),
+    Column("training_run", String(255), nullable=False),
+    Column("tier", String(16), nullable=False),
+    Column("environment", String(255), nullable=False),
+    Column("created_at", String(40), nullable=False),
+    _record(),
+    Index("ix_costs_tier", "tier", "created_at"),
+)
+
 alert_deliveries = Table(
     "alert_deliveries",
     metadata,

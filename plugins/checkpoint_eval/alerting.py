@@ -138,7 +138,7 @@ class AlertNotifier(BaseNotifier):
         named = run if isinstance(run, dict) else {key: getattr(run, key, None) for key in _OF_DAG_RUN}
         conf = named.get("conf") or {}
         if "deadline" not in context:
-            return [_failed(named, conf, context)]
+            return [] if _was_told(context) else [_failed(named, conf, context)]
         # The ledger knows when a landing is late, and whether a block holds it; a person's own run it does not know.
         return [] if conf.get("landing_id") else [_late(named, conf)]
 
@@ -146,9 +146,19 @@ class AlertNotifier(BaseNotifier):
 _OF_DAG_RUN = ("dag_id", "run_id", "dag_run_id", "conf")
 
 
+def _was_told(context: dict[str, Any]) -> bool:
+    """Whether the step that failed has raised an alert of its own: one event is one message."""
+    error = str(context.get("exception") or "")
+    resolving = _task_id(context) == "resolve" and error.startswith("CheckpointError: ")
+    return resolving or error.startswith("BudgetError: ")
+
+
+def _task_id(context: dict[str, Any]) -> str:
+    return getattr(context.get("ti") or context.get("task_instance"), "task_id", "a task")
+
+
 def _failed(run: dict[str, Any], conf: dict[str, Any], context: dict[str, Any]) -> Alert:
-    instance = context.get("ti") or context.get("task_instance")
-    task_id = getattr(instance, "task_id", "a task")
+    task_id = _task_id(context)
     error = str(context.get("exception") or "see its log")
     return _alert(
         "evaluation_failed",

@@ -271,7 +271,10 @@ def _approval() -> ApprovalOperator:
         subject="Release evaluation of {{ params.checkpoint_uri }}",
         body=(
             "**Suite** {{ params.suite }}  **Baseline** {{ params.baseline }}  **Rule** {{ params.rule }}\n\n"
-            "{{ params.notes }}\n\nThe plan is in the XCom of task `plan`. Approving starts the pods."
+            "{{ params.notes }}\n\n"
+            "{% for run in ti.xcom_pull(task_ids='plan') %}"
+            "* {{ run.role }}: {{ 'at most ' ~ run.forecast if run.forecast else 'nothing left to compute' }}\n"
+            "{% endfor %}\nThe plan is in the XCom of task `plan`. Approving starts the pods."
         ),
         ignore_downstream_trigger_rules=True,
     )

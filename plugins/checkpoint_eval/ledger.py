@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class Watch:
                 delay = min(config.poll_seconds * 2**n_failures, _BACKOFF_LIMIT_SECONDS)
                 self._failures[run.name] = (n_failures + 1, now + timedelta(seconds=delay))
                 log.warning("training run %s: %s; looked at again in %.0f s", run.name, error, delay)
-        return [row.landing.landing_id for row, _ in ready(self.store, config)]
+        return [row.landing.landing_id for row, _ in ready(self.store, config, now)]
 
     def _poll_run(self, run: TrainingRun, now: datetime) -> None:
-        from eval_tasks.checkpoint import check_complete, decide, due_for_check, list_sightings
+        from eval_tasks.checkpoint import check_complete, coalesce, decide, due_for_check, list_sightings
         from eval_tasks.errors import InfraError
 
         sightings = list_sightings(run)
@@ -70,6 +70,9 @@ class Watch:
             _apply(self.store, change, now)
             if change.state != "waiting":
                 self._checked_at.pop(change.landing, None)
+        if run.health is not None and run.health.coalesce_beyond is not None:
+            for change in coalesce(run, self.store.catalog.landings(run.name), now):
+                _apply(self.store, change, now)
 
     def _see(self, run: TrainingRun, sightings: Sequence[Sighting], now: datetime) -> list[LandingRow]:
         """The training run's rows, after every listing that is new, or back, was noted."""
@@ -82,28 +85,46 @@ class Watch:
         return self.store.catalog.landings(run.name) if new else rows
 
 
-def ready(store: Store, config: Config) -> list[tuple[LandingRow, list[dict[str, Any]]]]:
+def ready(store: Store, config: Config, now: datetime) -> list[tuple[LandingRow, list[dict[str, Any]]]]:
     """The landings to be fired in this pass, each with its dispatches: training runs as configured, steps in order.
 
-    One whose tiers were all taken out of the configuration waits until they are back.
+    One whose tiers were all taken out of the configuration waits until they are back; so does one whose training run
+    coalesces, and has as many evaluations under way as it may.
     """
     from eval_tasks.checkpoint import dispatches as library_dispatches
 
     rows = [
         (row, library_dispatches(run, row.landing, row.dag_runs))
         for run in config.training_runs
+        if _has_room(store, run, now)
         for row in store.catalog.landings(run.name, state="ready")
     ]
     return [(row, fired) for row, fired in rows if fired][:MAX_LANDINGS_PER_PASS]
 
 
-def dispatches(store: Store, config: Config, landing_ids: Iterable[str]) -> list[dict[str, Any]]:
+def _has_room(store: Store, run: TrainingRun, now: datetime) -> bool:
+    from eval_tasks.checkpoint import may_start
+
+    if run.health is None or run.health.coalesce_beyond is None:
+        return True
+    return may_start(run, store.catalog.landings(run.name), now)
+
+
+def dispatches(
+    store: Store, config: Config, landing_ids: Iterable[str], now: datetime | None = None
+) -> list[dict[str, Any]]:
     """What is to be fired for these landings: `trigger_dag_id`, `trigger_run_id` and `conf` of each DAG run.
 
     A landing that meanwhile was replaced, removed or recorded has none.
     """
     wanted = set(landing_ids)
-    return [dispatch for row, fired in ready(store, config) if row.landing.landing_id in wanted for dispatch in fired]
+    moment = now or datetime.now(UTC)
+    return [
+        dispatch
+        for row, fired in ready(store, config, moment)
+        if row.landing.landing_id in wanted
+        for dispatch in fired
+    ]
 
 
 def record_dispatch(store: Store, landing_ids: Iterable[str], now: datetime) -> None:
@@ -136,7 +157,8 @@ def _apply(store: Store, change: Change, now: datetime) -> None:
         reason=change.reason,
         dag_runs=change.dag_runs,
         alerted=change.alerted,
+        skipped=change.skipped,
         now=now,
     )
     if change.state != "waiting":
-        log.info("training run %s: step %d is %s", landing.training_run, landing.step, change.state)
+        log.info("training run %s: step %d is %s %s", landing.training_run, landing.step, change.state, change.reason)

@@ -10,13 +10,13 @@ import logging
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from checkpoint_eval.baselines import BASELINE_POLICIES, baseline_arm, stored_baseline
 
 if TYPE_CHECKING:
     from eval_tasks.records import Plan, Run
-    from eval_tasks.settings import EnvironmentSpec, Limits
+    from eval_tasks.settings import Config, EnvironmentSpec, Limits
     from eval_tasks.store import Store
 
 _log = logging.getLogger(__name__)
@@ -37,12 +37,13 @@ class Arm(TypedDict):
 
 
 class PlannedRun(TypedDict):
-    """One arm with its plan."""
+    """One arm with its plan. `forecast`: what it will cost at most, in words; empty for one that is awaited or done."""
 
     role: str
     run_id: str
     plan_uri: str
     awaited: str
+    forecast: NotRequired[str]
 
 
 def now() -> str:
@@ -163,9 +164,32 @@ def plan(params: dict[str, Any], arms: list[Arm]) -> list[PlannedRun]:
                 _log.warning("baseline %s cannot be planned (%s): going on without it", arm["checkpoint_uri"], error)
                 continue
             raise
-        uri = plan_uri(store, made)
-        planned.append(PlannedRun(role=arm["role"], run_id=made.run_id, plan_uri=uri, awaited=arm["awaited"]))
+        expected = "" if arm["awaited"] else _reserve(store, made, config)
+        planned.append(
+            PlannedRun(
+                role=arm["role"],
+                run_id=made.run_id,
+                plan_uri=plan_uri(store, made),
+                awaited=arm["awaited"],
+                forecast=expected,
+            )
+        )
     return planned
+
+
+def _reserve(store: Store, made: Plan, config: Config) -> str:
+    """Put a plan's forecast into the ledger; the forecast in words. Raises BudgetError when a budget is spent."""
+    from eval_tasks.budgets import reserve
+    from eval_tasks.report.numbers import cost_text
+
+    if store.responses.is_closed(made.run_id):
+        return ""
+    entry = reserve(store, made, config.environment(made.environment), config, now())
+    if entry is None:
+        return ""
+    words = cost_text(entry.forecast)
+    _log.info("run %s: forecast, at most: %s", made.run_id, words)
+    return words
 
 
 def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentSpec, limits: Limits) -> Plan:
@@ -227,11 +251,20 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
 
 
 def grade(planned: list[PlannedRun]) -> list[str]:
-    """Close and score each run; the run ids."""
+    """Close and score each run, and note what it has cost; the run ids."""
+    from eval_tasks.budgets import account
     from eval_tasks.grade import grade as library_grade
+    from eval_tasks.report.numbers import cost_text
+    from eval_tasks.settings import Settings, load_config
 
     store = open_catalog()
-    return [library_grade(store, run_id=run["run_id"]).run_id for run in own(planned)]
+    config = load_config(Settings().config)
+    run_ids = [library_grade(store, run_id=run["run_id"]).run_id for run in own(planned)]
+    for run_id in run_ids:
+        entry = account(store, run_id, config)
+        if entry is not None and entry.actual is not None:
+            _log.info("run %s: cost %s", run_id, cost_text(entry.actual))
+    return run_ids
 
 
 def aggregate(run_ids: list[str]) -> list[str]:

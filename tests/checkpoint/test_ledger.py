@@ -41,6 +41,10 @@ class Row:
     place_first_seen_at: str
     dag_runs: tuple[str, ...] = ()
     alerted: bool = False
+    changed_at: str = START.isoformat()
+    finished: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    promoted: bool = False
 
 
 @dataclass

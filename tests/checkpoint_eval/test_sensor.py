@@ -74,7 +74,7 @@ def opened(home: Path) -> Iterator[Store]:
 def _fire_and_record(store: Store, config: Config, landing_ids: list[str]) -> list[str]:
     from checkpoint_eval.ledger import dispatches, record_dispatch
 
-    due = dispatches(store, config, landing_ids)
+    due = dispatches(store, config, landing_ids, START)
     record_dispatch(store, {dispatch["conf"]["landing_id"] for dispatch in due}, START)
     return [dispatch["trigger_run_id"] for dispatch in due]
 
@@ -346,3 +346,52 @@ def test_the_sensor_starts_in_the_triggerer_and_gives_what_is_due(
     assert due["trigger_dag_id"] == "evaluate_health"
     assert due["conf"]["checkpoint_uri"] == str(tmp_path / "runs" / "a" / "step-7")
     assert sensor.execute_complete({}, {"landing_ids": []}) == []
+
+
+def test_a_promotion_from_the_command_line_starts_the_selection_tier_once(
+    opened: Store, configure: Callable[..., Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from checkpoint_eval.ledger import Watch
+    from eval_tasks.cli import main
+
+    config = configure("a")
+    _save(tmp_path / "runs" / "a" / "step-10")
+    watch = Watch(opened)
+    assert _steps(_fire_and_record(opened, config, watch.poll(config, START))) == [("health", "a", 10)]
+    assert main(["promote", "a", "10"]) == 0
+    assert "step 10 of a is promoted; it is dispatched now" in capsys.readouterr().out
+    fired = _fire_and_record(opened, config, watch.poll(config, START))
+    assert _steps(fired) == [("health", "a", 10), ("selection", "a", 10)]
+    assert main(["promote", "a", "10"]) == 0
+    assert watch.poll(config, START) == []
+    for wrong, said in (
+        (["b", "10"], "no training run 'b'"),
+        (["a", "11"], "no checkpoint at step 11; the last ones: 10"),
+    ):
+        assert main(["promote", *wrong]) == 2
+        assert said in capsys.readouterr().err
+    configure("a", selection=None)
+    assert main(["promote", "a", "10"]) == 2
+    assert "has no selection tier" in capsys.readouterr().err
+
+
+def test_a_backlog_is_coalesced_only_where_that_is_configured(
+    opened: Store, configure: Callable[..., Config], tmp_path: Path
+) -> None:
+    from checkpoint_eval.ledger import Watch
+
+    config = configure("a", health={"suite": "health", "coalesce_beyond": 2}, selection=None)
+    for step in range(1, 7):
+        _save(tmp_path / "runs" / "a" / f"step-{step}")
+    watch = Watch(opened)
+    assert _steps(_fire_and_record(opened, config, watch.poll(config, START))) == [
+        ("health", "a", 5),
+        ("health", "a", 6),
+    ]
+    rows = {row.landing.step: row for row in opened.catalog.landings("a")}
+    assert [step for step, row in rows.items() if row.state == "skipped"] == [1, 2, 3, 4]
+    assert rows[1].reason.startswith("skipped on purpose: 6 health evaluations waited or ran")
+    _save(tmp_path / "runs" / "a" / "step-7")
+    assert watch.poll(config, START) == [], "two are under way"
+    opened.catalog.finish_landing(rows[5].landing.landing_id, rows[5].dag_runs[0])
+    assert _steps(_fire_and_record(opened, config, watch.poll(config, START))) == [("health", "a", 7)]

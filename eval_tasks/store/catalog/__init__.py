@@ -9,6 +9,7 @@ from eval_tasks.store.catalog.blocks import Blocks
 from eval_tasks.store.catalog.calibrations import Calibrations
 from eval_tasks.store.catalog.checkpoints import Checkpoints
 from eval_tasks.store.catalog.corpora import ContaminationCheck, Corpora, Corpus
+from eval_tasks.store.catalog.costs import Costs
 from eval_tasks.store.catalog.deliveries import Deliveries, Delivery
 from eval_tasks.store.catalog.environments import Environments
 from eval_tasks.store.catalog.graders import Grader, Graders
@@ -51,5 +52,6 @@ class Catalog(
     AgreementSets,
     Alerts,
     Deliveries,
+    Costs,
 ):
     """Every noun of the catalog behind one door."""

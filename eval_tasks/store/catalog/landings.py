@@ -13,7 +13,7 @@ from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, reco
 from eval_tasks.store.moments import Moment, utc_text
 from eval_tasks.store.tables import landings as table
 
-LandingState = Literal["waiting", "ready", "dispatched", "broken", "gone", "superseded"]
+LandingState = Literal["waiting", "ready", "dispatched", "broken", "gone", "superseded", "skipped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,8 @@ class LandingRow:
     `first_seen_at`: when this listing was first seen (a quiet period counts from here). `place_first_seen_at`: when its
     directory was first seen without having been dispatched since (a limit on uploads counts from here; `alerted` goes
     over to the next listing with it). `changed_at`: when the state last changed. `finished`: the DAG runs that have
-    ended, with a report or with the reason why there is none.
+    ended, with a report or with the reason why there is none. `skipped`: those that are not to be started, on purpose.
+    `promoted`: a person asked for the selection tier.
     """
 
     landing: Landing
@@ -35,6 +36,8 @@ class LandingRow:
     dag_runs: tuple[str, ...] = ()
     alerted: bool = False
     finished: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    promoted: bool = False
 
 
 class Landings(CatalogPart):
@@ -76,6 +79,8 @@ class Landings(CatalogPart):
         reason: str | None = None,
         dag_runs: Sequence[str] | None = None,
         alerted: bool | None = None,
+        skipped: Sequence[str] | None = None,
+        promoted: bool | None = None,
     ) -> LandingRow:
         """Change what is given; gives the new row. Raises UserError for an unknown landing."""
 
@@ -84,8 +89,9 @@ class Landings(CatalogPart):
             if text is None:
                 raise unknown("landing", landing_id, connection.execute(select(table.c.landing_id)).scalars())
             row = decode(LandingRow, text)
-            changes: dict[str, Any] = {"reason": reason, "alerted": alerted, "state": state}
+            changes: dict[str, Any] = {"reason": reason, "alerted": alerted, "state": state, "promoted": promoted}
             changes["dag_runs"] = None if dag_runs is None else tuple(dag_runs)
+            changes["skipped"] = None if skipped is None else tuple(skipped)
             if state not in (None, row.state):
                 changes["changed_at"] = utc_text(now)
             row = replace(row, **{name: value for name, value in changes.items() if value is not None})

@@ -20,7 +20,8 @@ ShardStatus = Literal["planned", "running", "done", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRow:
-    """A shard of a run. `n_items` was planned, `n_done` is what its pods did in all; `seconds` is the last pod's.
+    """A shard of a run. `n_items` was planned, `n_done` is what its pods did in all; `seconds` is the last pod's,
+    `total_seconds` what all of them took that lived to say so.
 
     `tuning`: what the last pod's engine ran with, when that is known.
     """
@@ -36,6 +37,7 @@ class ShardRow:
     node: str = ""
     n_done: int = 0
     seconds: float = 0.0
+    total_seconds: float = 0.0
     reason: str = ""
     tuning: EngineTuning | None = None
 
@@ -77,13 +79,16 @@ class Shards(CatalogPart):
             if text is None:
                 require_run(connection, run_id)
                 raise UserError(f"run {run_id!r} has no shard {shard}; its plan was not saved, or has fewer")
+            before = decode(ShardRow, text)
+            ended = seconds if status in ("done", "failed") else 0.0
             row = replace(
-                decode(ShardRow, text),
+                before,
                 status=status,
                 env_fingerprint=env_fingerprint,
                 node=node,
                 n_done=n_items,
                 seconds=float(seconds),
+                total_seconds=before.total_seconds + float(ended),
                 reason=reason,
                 tuning=tuning,
             )
