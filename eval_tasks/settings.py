@@ -238,6 +238,22 @@ class DeterminismPolicy(Section):
     bound_loss: float = Field(default=0.001, ge=0)
 
 
+class ContaminationPolicy(Section):
+    """The rule that benchmarks are held against corpora by (`contamination.Rule`), and how a scan is cut.
+
+    `thresholds`: n-gram length in words -> share of a question's or an answer's n-grams from which an item is
+    contaminated. `environment`: whose pods scan, the first live one where none is named.
+    """
+
+    thresholds: dict[int, float] = Field(default_factory=lambda: {8: 0.5, 13: 0.2})
+    document_limit: int = Field(default=1000, ge=1)
+    template_limit: int = Field(default=10, ge=1)
+    examples: int = Field(default=3, ge=1)
+    answer_window: int = Field(default=50, ge=1)
+    shard_bytes: int = Field(default=4 * 1024**3, ge=1)
+    environment: str | None = None
+
+
 class Config(Section):
     """The whole configuration file."""
 
@@ -248,6 +264,7 @@ class Config(Section):
     determinism: DeterminismPolicy | None = None
     alerts: AlertPolicy = AlertPolicy()
     budgets: tuple[Budget, ...] = ()
+    contamination: ContaminationPolicy = ContaminationPolicy()
 
     @field_validator("training_runs", "environments")
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -114,6 +114,23 @@ class Folder:
                 if len(parts) == 2:
                     files[parts[1]] = _entry(parts[1], infos[name])
         return folders
+
+    def tree(self) -> dict[str, StoredFile]:
+        """Every file below the folder by its path relative to it, sorted. Raises CheckpointGoneError for no folder."""
+        with storage_errors(self.uri):
+            if self.local is not None and not self.local.is_dir():
+                raise FileNotFoundError(self.uri)
+            self._fs.invalidate_cache(self._root)
+            infos = self._fs.find(self._root, detail=True)
+        found = {name.removeprefix(self._root).strip("/"): info for name, info in infos.items()}
+        return {path: replace(_entry(path, info), path=path) for path, info in sorted(found.items())}
+
+    def file(self, path: str) -> StoredFile:
+        """One file as it lies there now. Raises CheckpointGoneError when it does not."""
+        with storage_errors(f"{self.uri}/{path}"):
+            self._fs.invalidate_cache(self._root)
+            info = self._fs.info(f"{self._root}/{path}")
+        return replace(_entry(path, info), path=path)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file in [start, end)."""

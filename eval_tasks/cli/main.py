@@ -61,6 +61,7 @@ _MODULES = {
     "regrade": "regrading",
     "landings": "landings",
     "promote": "landings",
+    "contamination": "contamination",
     "alerts": "alerts",
     "budget": "budget",
     "environment": "machine",

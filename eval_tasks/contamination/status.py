@@ -9,6 +9,9 @@ from eval_tasks.store import ContaminationCheck, Store
 
 NEVER_CHECKED = "never checked"
 
+UNREAD = ("changed_file", "damaged_file", "gone_file")
+"""Problems of a scan that leave part of the registered corpus unread."""
+
 
 def known_statuses(
     store: Store, benchmark_id: str, corpora: Collection[str]
@@ -42,8 +45,10 @@ def merged_statuses(checks: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def note(checks: Sequence[ContaminationCheck], share: float) -> str:
-    """The rate (a fraction), corpora, time and rule in one sentence."""
+    """The rate (a fraction), corpora, time and rule in one sentence, and files that were not read as registered."""
     corpora = ", ".join(check.corpus for check in checks)
     rules = ", ".join(sorted({check.rule for check in checks}))
     at = datetime.fromisoformat(max(check.checked_at for check in checks)).isoformat(timespec="seconds")
-    return f"{share:.1%} of items in {corpora}, checked {at}, rule {rules}"
+    unread = sum(check.problems.get(kind, 0) for check in checks for kind in UNREAD)
+    files = f", {unread} files changed, damaged or gone" if unread else ""
+    return f"{share:.1%} of items in {corpora}, checked {at}, rule {rules}{files}"

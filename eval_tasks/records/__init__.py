@@ -14,6 +14,7 @@ from eval_tasks.records.benchmark import (
 from eval_tasks.records.checkpoint import Checkpoint, CheckpointFile, Landing
 from eval_tasks.records.codec import from_json, to_json
 from eval_tasks.records.comparison import Comparison, DecisionRule, PairedTest
+from eval_tasks.records.contamination import CorpusFile, CorpusFormat, CorpusManifest, CorpusPiece, Scan, ShardHits
 from eval_tasks.records.cost import Cost, CostEntry
 from eval_tasks.records.determinism import (
     Baseline,
@@ -79,6 +80,10 @@ __all__ = [
     "Confirmation",
     "ContractReport",
     "ContractResult",
+    "CorpusFile",
+    "CorpusFormat",
+    "CorpusManifest",
+    "CorpusPiece",
     "Cost",
     "CostEntry",
     "CurvePoint",
@@ -124,6 +129,7 @@ __all__ = [
     "SampleOutput",
     "Sampling",
     "Scale",
+    "Scan",
     "Score",
     "ScorerRef",
     "SeedStudy",
@@ -132,6 +138,7 @@ __all__ = [
     "SensitivityShift",
     "SentinelCheck",
     "SentinelReport",
+    "ShardHits",
     "StudiedBenchmark",
     "Suite",
     "SuiteEntry",

@@ -29,6 +29,7 @@ from eval_tasks.store.files import FileStore
 from eval_tasks.store.hub_files import HubFiles
 from eval_tasks.store.queue import WorkQueue
 from eval_tasks.store.replies import Replies
+from eval_tasks.store.scans import Scans
 from eval_tasks.store.schema import migrate, prepare
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Store:
         self.blobs = Blobs(files)
         self.hub_files = HubFiles(files, self.blobs)
         self.replies = Replies(files)
+        self.scans = Scans(files)
 
     @cached_property
     def responses(self) -> Responses:

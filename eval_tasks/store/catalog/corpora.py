@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlalchemy import select
@@ -17,7 +17,11 @@ ContaminationStatus = Literal["clean", "contaminated", "not_checkable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """A corpus that models were trained on. `index_digest` names what it was indexed as, None before it was."""
+    """A corpus that models were trained on, or only its name.
+
+    `index_digest` is its manifest's, None where no files were registered; `manifest_blob` holds the manifest. Documents
+    and words are those of the latest full scan.
+    """
 
     name: str
     uri: str
@@ -26,17 +30,29 @@ class Corpus:
     n_documents: int = 0
     n_tokens: int = 0
     description: str = ""
+    manifest_blob: str = ""
+    n_files: int = 0
+    n_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContaminationCheck:
-    """The items of one benchmark version held against one corpus under one rule."""
+    """The items of one benchmark version held against one corpus under one rule.
+
+    `corpus_digest`: the corpus as it was then, '' where not known. `details_blob`: Parquet, a row per item.
+    `problems`: kind -> how many files, lines or documents of the corpus could not be read as registered.
+    """
 
     benchmark_id: str
     corpus: str
     rule: str
     checked_at: str
     rows: Mapping[str, ContaminationStatus]
+    corpus_digest: str = ""
+    scan_id: str = ""
+    details_blob: str = ""
+    n_documents: int = 0
+    problems: Mapping[str, int] = field(default_factory=dict)
 
 
 class Corpora(CatalogPart):
@@ -66,12 +82,28 @@ class Corpora(CatalogPart):
         rows: Mapping[str, ContaminationStatus],
         checked_at: Moment,
     ) -> None:
-        """Record a check, in place of an earlier one of the same benchmark, corpus and rule."""
-        check = ContaminationCheck(
-            benchmark_id=benchmark_id, corpus=corpus, rule=rule, checked_at=utc_text(checked_at), rows=dict(rows)
+        """Record a check of statuses alone; see `save_check`."""
+        self.save_check(
+            ContaminationCheck(
+                benchmark_id=benchmark_id, corpus=corpus, rule=rule, checked_at=utc_text(checked_at), rows=dict(rows)
+            )
         )
-        key = {"benchmark_id": benchmark_id, "corpus": corpus, "rule": rule}
+
+    def save_check(self, check: ContaminationCheck) -> None:
+        """Record a check, in place of an earlier one of the same benchmark, corpus and rule."""
+        key = {"benchmark_id": check.benchmark_id, "corpus": check.corpus, "rule": check.rule}
         self._database.write(lambda connection: put(connection, contamination, key, {"record": encode(check)}))
+
+    def contamination_check(self, benchmark_id: str, corpus: str, rule: str) -> ContaminationCheck | None:
+        """The check of a benchmark against a corpus under that rule, None when there is none."""
+        at = (
+            (contamination.c.benchmark_id, benchmark_id),
+            (contamination.c.corpus, corpus),
+            (contamination.c.rule, rule),
+        )
+        return self._find_one(
+            ContaminationCheck, select(contamination.c.record).where(*[column == value for column, value in at])
+        )
 
     def contamination(self, benchmark_id: str, corpora: Collection[str] | None = None) -> list[ContaminationCheck]:
         """The latest check of a benchmark against each of `corpora` (None: every one), by corpus.
