@@ -111,10 +111,17 @@ def _rule_of(path: str) -> DecisionRule:
 
 
 def _strikes(comparison: Comparison, fail_on: str | None) -> bool:
-    """Whether the comparison ends as `fail_on` says. One tested benchmark decides alone; several need a rule."""
+    """Whether the comparison ends as `fail_on` says. One tested benchmark decides alone; several need a rule.
+
+    Without a rule too it is the recipes that count where they have an answer.
+    """
     if fail_on is None:
         return False
-    tested = [test.verdict for test in comparison.tests if not test.not_tested]
+    recipes = comparison.recipes
+    if recipes is not None and recipes.answerable:
+        tested = [test.verdict for test in recipes.tests if not test.not_answerable]
+    else:
+        tested = [test.verdict for test in comparison.tests if not test.not_tested]
     verdict = comparison.verdict or (tested[0] if len(tested) == 1 else None)
     if verdict is None:
         raise UserError(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from eval_tasks.cli.output import json_option, opened, print_json, print_table
-from eval_tasks.compare.measured import study_named
+from eval_tasks.compare.chosen_study import study_named
 from eval_tasks.compare.scale import words
 from eval_tasks.compare.studies import import_study, record_study
 from eval_tasks.records import SeedStudy, StudiedBenchmark, to_json

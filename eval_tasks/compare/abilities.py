@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eval_tasks.abilities import Weights, ability_apart
-from eval_tasks.compare.measured import Compared
+from eval_tasks.compare.compared import Compared
 from eval_tasks.compare.pairing import pair_with_ids
 from eval_tasks.records import AbilityDifference
 

@@ -102,7 +102,7 @@ def pair_with_ids(arms: BenchmarkArms) -> tuple[pa.Array, Pairs]:
     ids_a, ids_b = (t["item_id"].combine_chunks().cast(pa.string()) for t in (arms.a, arms.b))
     rows_a, rows_b = shared_rows(ids_a, ids_b)
     if arms.changed:
-        same = _not_among(ids_a.take(pa.array(rows_a)), arms.changed)
+        same = not_among(ids_a.take(pa.array(rows_a)), arms.changed)
         rows_a, rows_b = rows_a[same], rows_b[same]
     if len(rows_a) == 0:
         why = arms.difference or "the items differ"
@@ -151,7 +151,8 @@ def shared_rows(a: pa.Array, b: pa.Array) -> tuple[npt.NDArray[np.int64], npt.ND
     return rows, pc.drop_null(in_b).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _not_among(ids: pa.Array, changed: frozenset[str]) -> BoolArray:
+def not_among(ids: pa.Array, changed: frozenset[str]) -> BoolArray:
+    """For each id whether it is none of `changed`."""
     found = pc.is_in(ids, value_set=pa.array(sorted(changed), pa.string()))
     return ~np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
@@ -161,7 +162,7 @@ def shares_items(a: pa.Table, b: pa.Table, changed: frozenset[str] = frozenset()
     ids_a, ids_b = a["item_id"], b["item_id"]
     if changed:
         ids_a = ids_a.combine_chunks().cast(pa.string())
-        ids_a = ids_a.filter(pa.array(_not_among(ids_a, changed)))
+        ids_a = ids_a.filter(pa.array(not_among(ids_a, changed)))
     elif a.num_rows and b.num_rows and ids_a[0] == ids_b[0]:
         return True
     return bool(pc.any(pc.is_in(ids_a, value_set=ids_b.combine_chunks())).as_py())

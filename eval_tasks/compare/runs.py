@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval_tasks.compare.abilities import abilities_of
+from eval_tasks.compare.compared import Compared
 from eval_tasks.compare.compatibility import compatibility, known_compatibility, refuse_mock_against_real
 from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
 from eval_tasks.compare.items import changed_items
-from eval_tasks.compare.measured import Compared, known_noise, sources
+from eval_tasks.compare.measured import known_noise, sources
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
 from eval_tasks.compare.seed_arms import SeedArms, check_arms, seeds_of_arms

@@ -61,12 +61,14 @@ def check_arms(arms: SeedArms) -> None:
                 f"{FEWEST_RUNS} or more. For fewer compare one run with one, with a seed study of the recipe "
                 "('seeds record')"
             )
-        _once(name, [run.run_id for run in runs], "run")
-        _once(name, [run.request.checkpoint_id for run in runs if run.request.checkpoint_id], "checkpoint")
-        _once(name, [run.training_run for run in runs if run.training_run], "training run")
+        refuse_doubled(f"arm {name}", "run", [run.run_id for run in runs])
+        refuse_doubled(
+            f"arm {name}", "checkpoint", [run.request.checkpoint_id for run in runs if run.request.checkpoint_id]
+        )
+        refuse_doubled(f"arm {name}", "training run", [run.training_run for run in runs if run.training_run])
         if seeds and (len(seeds) != len(runs) or "" in seeds):
             raise UserError(f"arm {name}: a training seed is given for some of its runs and not for all; name all")
-        _once(name, list(seeds), "training seed")
+        refuse_doubled(f"arm {name}", "training seed", list(seeds))
     if bool(arms.seeds[0]) != bool(arms.seeds[1]):
         raise UserError("training seeds are given for one arm and not for the other; name both, or none")
     _apart("run", *([run.run_id for run in arm] for arm in (arms.a, arms.b)))
@@ -86,10 +88,11 @@ def _apart(what: str, of_a: Sequence[str], of_b: Sequence[str]) -> None:
         raise UserError(f"{what} {min(both)} is in both arms; an arm's runs are its own")
 
 
-def _once(arm: str, names: Sequence[str], what: str) -> None:
+def refuse_doubled(whose: str, what: str, names: Sequence[str]) -> None:
+    """Raise UserError for a run, checkpoint, training run or seed that is there twice."""
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
-        raise UserError(f"arm {arm} has {what} {doubled[0]!r} twice; its runs are of one recipe and of different seeds")
+        raise UserError(f"{whose} has {what} {doubled[0]!r} twice; its runs are of one recipe and of different seeds")
 
 
 def seeds_of_arms(arms: SeedArms, tables: Mapping[str, Tables], of: Mapping[str, BenchmarkArms]) -> SeedNoise:
@@ -118,7 +121,7 @@ def seeds_of_arms(arms: SeedArms, tables: Mapping[str, Tables], of: Mapping[str,
 def _seed_runs(
     arms: BenchmarkArms, tables_a: Sequence[pa.Table], tables_b: Sequence[pa.Table], order: list[int] | None
 ) -> SeedRuns | None:
-    found = aligned((*tables_a, *tables_b), arms.info, clustered=arms.clustered)
+    found = aligned((*tables_a, *tables_b), arms.info, clustered=arms.clustered, changed=arms.changed)
     if found is None:
         return None
     values_a, values_b = found.values[: len(tables_a)], found.values[len(tables_a) :]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eval_tasks.compare.pairing import shared_rows
+from eval_tasks.compare.pairing import not_among, shared_rows
 from eval_tasks.errors import DataError, NotComparableError
 from eval_tasks.stats.influence import FloatArray, IntArray
 from eval_tasks.stats.item_scores import MetricTraits, cluster_codes, item_scores
@@ -33,8 +33,10 @@ class Aligned:
         return tuple(float(score) for score in np.average(values, axis=1, weights=self.weights))
 
 
-def aligned(tables: Sequence[pa.Table], info: MetricTraits, *, clustered: bool) -> Aligned | None:
-    """The runs' values on the items that all of them scored; None for fewer than two items.
+def aligned(
+    tables: Sequence[pa.Table], info: MetricTraits, *, clustered: bool, changed: frozenset[str] = frozenset()
+) -> Aligned | None:
+    """The runs' values on the items that all of them scored, without the `changed`; None for fewer than two items.
 
     Raises DataError for an item with two scores and for a value that is no finite number.
     """
@@ -44,6 +46,8 @@ def aligned(tables: Sequence[pa.Table], info: MetricTraits, *, clustered: bool) 
     ids = _ids(first)
     for table in tables:
         ids = ids.take(pa.array(shared_rows(ids, _ids(table).filter(pa.array(_scored(table))))[0]))
+    if changed:
+        ids = ids.filter(pa.array(not_among(ids, changed)))
     if len(ids) < 2:
         return None
     rows = [pa.array(shared_rows(ids, _ids(table))[1]) for table in tables]

@@ -14,6 +14,7 @@ from eval_tasks.compare.files import file_metric, read_scores
 from eval_tasks.compare.graders import common_grader
 from eval_tasks.compare.runs import shared_benchmarks
 from eval_tasks.compare.scale import SAME_FACTOR, scales_of
+from eval_tasks.compare.seed_arms import refuse_doubled
 from eval_tasks.compare.several_runs import aligned, mean_rows
 from eval_tasks.errors import DataError, NotComparableError, UserError
 from eval_tasks.records import BenchmarkVersion, Run, Scale, SeedStudy, StudiedBenchmark
@@ -107,20 +108,14 @@ def _check(runs: Sequence[Run]) -> None:
             raise UserError(f"run {run.run_id[:12]} is {run.status}, not closed; a study takes whole runs")
         if run.origin == "mock":
             raise UserError(f"run {run.run_id[:12]} is of a mock engine: made-up answers say nothing of training seeds")
-    _once("run", [run.run_id for run in runs])
-    _once("checkpoint", [run.request.checkpoint_id for run in runs if run.request.checkpoint_id])
-    _once("training run", [run.training_run for run in runs if run.training_run])
+    refuse_doubled("the study", "run", [run.run_id for run in runs])
+    refuse_doubled("the study", "checkpoint", [run.request.checkpoint_id for run in runs if run.request.checkpoint_id])
+    refuse_doubled("the study", "training run", [run.training_run for run in runs if run.training_run])
     steps = sorted({run.step for run in runs})
     if len(steps) > 1:
         raise UserError(
             f"the runs are of steps {', '.join(map(str, steps))}; a study is of one recipe at one point of its training"
         )
-
-
-def _once(what: str, names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"{what} {twice[0]!r} is there twice; the runs of a study differ by their training seed")
 
 
 def _scale(store: Store, runs: Sequence[Run], tokens: int | None) -> Scale:

@@ -71,6 +71,13 @@ def test_a_study_is_imported(run: Run, run_json: Callable[..., Any], runs: list[
     found = run_json("compare", runs[0], runs[3])
     terms = found["recipes"]["tests"][0]["variances"]
     assert [t["standing"] for t in terms if t["source"] == "training seed"] == ["EXTRAPOLATED"]
+    path.write_text(path.read_text().replace("name: published", "name: wide").replace("sd: 0.006", "sd: 0.15"))
+    run("seeds", "import", path)
+    wide = ("compare", runs[0], runs[3], "--seed-study", "wide")
+    found = run_json(*wide)
+    verdicts = [found["tests"][0]["verdict"], found["recipes"]["tests"][0]["verdict"]]
+    assert verdicts == ["A better", "INDISTINGUISHABLE"]
+    run(*wide, "--fail-on", "indistinguishable", code=1)
     path.write_text(path.read_text().replace("n_seeds: 5", "n_seeds: 1"))
     assert "n_seeds" in run("seeds", "import", path, code=2)
 

@@ -82,11 +82,11 @@ def test_what_is_no_study_is_refused_by_name(store):
     names = runs(store)
     with pytest.raises(UserError, match="1 run; a study has 3 at least"):
         record_study(store, "mine", names[:1], now=NOW)
-    with pytest.raises(UserError, match=r"run '0{31}1' is there twice"):
+    with pytest.raises(UserError, match=r"the study has run '0{31}1' twice"):
         record_study(store, "mine", [names[0], names[0], names[1]], now=NOW)
     same = run_of(store, 9, 0.6, "seed-0", status="closed").run_id
     store.catalog.update_run(same, step=100)
-    with pytest.raises(UserError, match="training run 'seed-0' is there twice"):
+    with pytest.raises(UserError, match="the study has training run 'seed-0' twice"):
         record_study(store, "mine", [names[0], names[2], same], now=NOW)
     store.catalog.update_run(names[1], step=200)
     with pytest.raises(UserError, match=r"of steps 100, 200; a study is of one recipe at one point"):
