@@ -13,11 +13,13 @@ from eval_tasks.records import (
     ContractReport,
     GuardReport,
     LossCurve,
+    PlannedResolution,
     Run,
     from_json,
 )
 from eval_tasks.records.diagnosis import Diagnosis
 from eval_tasks.report import ReportView, report_html, report_json, terminal_text
+from eval_tasks.resolution import run_resolution
 from eval_tasks.store import Store
 
 
@@ -40,7 +42,7 @@ def publish(
     width: columns of the terminal's rendering.
 
     Raises DataError for a run that is not closed: an incomplete run is never published. Publishing again gives the same
-    blobs.
+    blobs, unless what the report says of the past has changed.
     """
     run = store.catalog.run(run_id)
     run.require_evaluation()
@@ -76,6 +78,7 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         benchmarks=benchmarks,
         guard=guarded,
         contract=_contract(store, guarded),
+        resolution=() if comparison else tuple(_resolution(store, run, benchmarks)),
         environment=catalog.environment(run.env_fingerprint) if run.env_fingerprint else None,
         shard_seconds={row.shard: row.seconds for row in catalog.shards(run_id)},
         comparison=comparison,
@@ -88,6 +91,12 @@ def build_view(store: Store, *, run_id: str, comparison_id: str | None = None, n
         suspect=tuple(reason for arm in (run, baseline) if arm is not None for reason in suspicions(store, arm)),
         curves=_curves(store, run, benchmarks) if health is not None else (),
     )
+
+
+def _resolution(store: Store, run: Run, benchmarks: tuple[BenchmarkVersion, ...]) -> list[PlannedResolution]:
+    """What a comparison of the run would find, by past ones; a report with a comparison has its own."""
+    n = {m.benchmark_id: m.n for m in store.catalog.measurements(run.run_id) if m.primary}
+    return run_resolution(store, run, [(b, n.get(b.benchmark_id, 0)) for b in benchmarks])
 
 
 def _contract(store: Store, guarded: GuardReport | None) -> ContractReport | None:

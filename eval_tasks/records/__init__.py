@@ -42,6 +42,7 @@ from eval_tasks.records.item_response import (
 from eval_tasks.records.measurement import Companion, Measurement, WithinItem
 from eval_tasks.records.plan import Plan, PlannedBatch, PlannedShard
 from eval_tasks.records.rerun import RerunComparison, RerunDifference
+from eval_tasks.records.resolution import PastPairs, PlannedResolution
 from eval_tasks.records.run import (
     NO_TRAINING_RUN,
     Alert,
@@ -110,8 +111,10 @@ __all__ = [
     "Measurement",
     "Night",
     "PairedTest",
+    "PastPairs",
     "Plan",
     "PlannedBatch",
+    "PlannedResolution",
     "PlannedShard",
     "PromptTemplate",
     "ReasoningBlock",

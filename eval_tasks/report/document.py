@@ -29,7 +29,7 @@ from eval_tasks.records import (
     Selection,
 )
 from eval_tasks.records.diagnosis import Diagnosis
-from eval_tasks.report import sentences
+from eval_tasks.report import resolution, sentences
 from eval_tasks.report.text import clean
 from eval_tasks.report.view import ReportView
 
@@ -51,11 +51,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """Smallest true difference from an independent run of equal size found with 80 % power; fractions or the unit."""
+    """Smallest true differences found with 80 % power; fractions or the unit.
+
+    `detectable`: from an independent run of equal size. `paired`: on the same items, in this comparison or by the past
+    ones that `paired_by` names.
+    """
 
     benchmark_id: str
     metric: str
     detectable: float | None
+    paired: float | None
+    paired_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,7 @@ class ReportDocument:
     not_claimed: tuple[str, ...]
     suspect: tuple[str, ...]
     notes: tuple[str, ...]
+    could_have_seen: str
     identity: Identity
     run: Run | None
     measurements: tuple[Measurement, ...]
@@ -105,6 +112,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         not_claimed=sentences.not_claimed(view),
         suspect=view.suspect,
         notes=view.notes,
+        could_have_seen=resolution.could_have_seen(view),
         identity=Identity(
             run_id=run.run_id if run else None,
             request_digest=run.request.request_digest if run else None,
@@ -116,10 +124,7 @@ def report_json(view: ReportView) -> dict[str, Any]:
         ),
         run=run,
         measurements=view.measurements,
-        resolution=tuple(
-            Resolution(benchmark_id=m.benchmark_id, metric=m.metric, detectable=sentences.resolvable(m))
-            for m in view.measurements
-        ),
+        resolution=tuple(_resolution(m, view) for m in view.measurements),
         benchmarks=view.benchmarks,
         benchmark_ids=tuple(b.benchmark_id for b in view.benchmarks),
         guard=view.guard,
@@ -145,6 +150,17 @@ def report_schema() -> dict[str, Any]:
     schema = TypeAdapter(ReportDocument).json_schema()
     _allow_null(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _resolution(m: Measurement, view: ReportView) -> Resolution:
+    paired, basis = resolution.paired_mde(m, view)
+    return Resolution(
+        benchmark_id=m.benchmark_id,
+        metric=m.metric,
+        detectable=sentences.resolvable(m),
+        paired=paired,
+        paired_by=basis,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from eval_tasks.report.numbers import (
     share,
     unit_name,
 )
+from eval_tasks.report.resolution import paired_mde
 from eval_tasks.report.view import ReportView
 
 
@@ -205,20 +206,27 @@ def clean_tests(comparison: Comparison) -> Table | None:
 
 
 def resolution(view: ReportView) -> Table:
-    """What difference could have been found: paired where a comparison was made, else against an independent run."""
-    paired = {(t.benchmark, t.metric): t for t in view.comparison.tests} if view.comparison else {}
+    """What difference could have been found: paired, in this comparison or by past ones, and unpaired."""
+    needed = {(t.benchmark, t.metric): count(t.n_needed) for t in (view.comparison.tests if view.comparison else ())}
     rows = []
     for m in view.measurements:
-        test = paired.get((m.benchmark, m.metric))
-        needed = count(test.n_needed) if test is not None and test.n_needed is not None else ABSENT
-        found = amount(test.mde, test.unit) if test is not None else ABSENT
-        alone = amount(sentences.resolvable(m), m.unit)
-        rows.append((f"{m.benchmark} {m.version}", m.metric, amount(m.se, m.unit), alone, found, needed))
+        paired, basis = paired_mde(m, view)
+        rows.append(
+            (
+                f"{m.benchmark} {m.version}",
+                m.metric,
+                amount(m.se, m.unit),
+                amount(sentences.resolvable(m), m.unit),
+                amount(paired, m.unit),
+                needed.get((m.benchmark, m.metric), ABSENT),
+                basis or ABSENT,
+            )
+        )
     numbers = ("Standard error", "Unpaired MDE", "Paired MDE", "Items for the margin")
     return Table(
         name="resolution",
         caption="Smallest true difference that would be found with 80 % power (alpha 0.05)",
-        columns=_columns("Benchmark", "Metric", *numbers, numbers=",".join(numbers)),
+        columns=_columns("Benchmark", "Metric", *numbers, "Paired by", numbers=",".join(numbers)),
         rows=tuple(rows),
     )
 

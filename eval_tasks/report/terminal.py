@@ -27,6 +27,7 @@ from eval_tasks.report.numbers import (
     probability,
 )
 from eval_tasks.report.recipes import origins, shown_recipe_tests
+from eval_tasks.report.resolution import could_have_seen
 from eval_tasks.report.text import clean, one_line
 from eval_tasks.report.view import ReportView
 
@@ -59,6 +60,8 @@ def render_terminal(view: ReportView) -> RenderableType:
             Text(f"\n{len(view.shard_seconds)} shards, {duration(sum(view.shard_seconds.values()))} of compute")
         )
     parts += [Text(clean(note)) for note in view.notes]
+    if seen := could_have_seen(view):
+        parts += [Text(), Text(clean(seen))]
     parts += [Text(), *(Text(clean(sentence), style="dim") for sentence in sentences.not_claimed(view))]
     if view.comparison is not None:
         parts += [Text(), Text(clean(sentences.verdict(view.comparison)), style="bold")]

@@ -16,6 +16,7 @@ from eval_tasks.records import (
     ItemReport,
     LossCurve,
     Measurement,
+    PlannedResolution,
     Run,
     Selection,
 )
@@ -34,6 +35,7 @@ class ReportView:
     `contract`: the data contract that guard validated, clause by clause.
     `suspect`: why rows of the run or the baseline are in doubt, a sentence for each block.
     `item_report`: a benchmark's items over past runs, which stands alone.
+    `resolution`: what a paired comparison of the run would find, by past comparisons.
     """
 
     run: Run | None = None
@@ -53,6 +55,7 @@ class ReportView:
     contract: ContractReport | None = None
     suspect: tuple[str, ...] = ()
     item_report: ItemReport | None = None
+    resolution: tuple[PlannedResolution, ...] = ()
 
     def __post_init__(self) -> None:
         if self.run is None and self.comparison is None and self.item_report is None:

@@ -194,6 +194,19 @@ comparisons = Table(
     _record(),
 )
 
+discordances = Table(
+    "discordances",
+    metadata,
+    Column("run_a", String(64), primary_key=True),
+    Column("run_b", String(64), primary_key=True),
+    Column("benchmark", String(255), primary_key=True),
+    Column("metric", String(255), primary_key=True),
+    Column("n_pairs", Integer, nullable=False),
+    Column("n_discordant", Integer),
+    Column("variance", Float),
+    Index("ix_discordances_benchmark", "benchmark", "metric"),
+)
+
 seed_studies = Table(
     "seed_studies",
     metadata,

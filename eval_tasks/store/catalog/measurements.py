@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, or_, select
+from sqlalchemy import Connection, Select, case, delete, func, insert, or_, select
 
-from eval_tasks.records import Comparison, GuardReport, Measurement, Selection
+from eval_tasks.records import Comparison, GuardReport, Measurement, PastPairs, Selection
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, unknown
 from eval_tasks.store.catalog.runs import require_run
+from eval_tasks.store.database import insert_of
 from eval_tasks.store.moments import Moment, utc_text
-from eval_tasks.store.tables import comparisons, eval_reports, guards, measurements, selections
+from eval_tasks.store.tables import comparisons, discordances, eval_reports, guards, measurements, selections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,17 @@ class Measurements(CatalogPart):
         """Record a comparison, in place of an earlier one of the same runs under the same rule."""
         key = {"comparison_id": comparison.comparison_id}
         values = {"run_a": comparison.run_a, "run_b": comparison.run_b, "record": encode(comparison)}
-        self._database.write(lambda connection: put(connection, comparisons, key, values))
+        seen = _discordances(comparison)
+
+        def save(connection: Connection) -> None:
+            put(connection, comparisons, key, values)
+            if seen:
+                statement = insert_of(connection, discordances)
+                changed = {name: statement.excluded[name] for name in ("n_pairs", "n_discordant", "variance")}
+                own = ["run_a", "run_b", "benchmark", "metric"]
+                connection.execute(statement.on_conflict_do_update(index_elements=own, set_=changed), seen)
+
+        self._database.write(save)
 
     def comparison(self, comparison_id: str) -> Comparison:
         """The comparison of that id. Raises UserError when there is none."""
@@ -96,6 +108,43 @@ class Measurements(CatalogPart):
         if run_id is not None:
             statement = statement.where(or_(comparisons.c.run_a == run_id, comparisons.c.run_b == run_id))
         return self._find(Comparison, statement)
+
+    def past_pairs(self, benchmarks: Sequence[str]) -> dict[tuple[str, str], PastPairs]:
+        """(benchmark, metric) -> how two runs differed on it in past comparisons; absent where there was none.
+
+        One query of sums: no comparison is read. Mock runs, a run with itself and arms of several runs are left out.
+        """
+        if not benchmarks:
+            return {}
+        c = discordances.c
+        right_or_wrong = case((c.n_discordant.is_not(None), c.n_pairs), else_=0)
+        with_spread = case((c.variance.is_not(None), c.n_pairs), else_=0)
+        statement = (
+            select(
+                c.benchmark,
+                c.metric,
+                func.count(c.n_discordant).label("n_comparisons"),
+                func.sum(right_or_wrong).label("n_pairs"),
+                func.sum(c.n_discordant).label("n_discordant"),
+                func.count(c.variance).label("n_spread"),
+                func.sum(with_spread).label("n_spread_pairs"),
+                func.sum(c.variance * c.n_pairs).label("total"),
+            )
+            .where(c.benchmark.in_(sorted(set(benchmarks))))
+            .group_by(c.benchmark, c.metric)
+        )
+        rows = self._database.read(lambda connection: connection.execute(statement).all())
+        return {
+            (row.benchmark, row.metric): PastPairs(
+                n_comparisons=row.n_comparisons,
+                n_pairs=row.n_pairs,
+                n_discordant=row.n_discordant or 0,
+                n_spread=row.n_spread,
+                n_spread_pairs=row.n_spread_pairs,
+                variance=row.total / row.n_spread_pairs if row.n_spread_pairs else None,
+            )
+            for row in rows
+        }
 
     def save_selection(self, selection: Selection) -> None:
         """Record a selection with the run in whose report it is shown, in place of an earlier one of that run."""
@@ -128,6 +177,26 @@ class Measurements(CatalogPart):
         statement = select(eval_reports.c.record).where(eval_reports.c.run_id == run_id)
         rows = self._find(ReportRow, statement.order_by(eval_reports.c.seq.desc()))
         return sorted(rows, key=lambda row: row.created_at, reverse=True)
+
+
+def _discordances(comparison: Comparison) -> list[dict[str, object]]:
+    """How often two runs differed; nothing is learnt from rows that were made up or averaged over seeds."""
+    if comparison.run_a == comparison.run_b or comparison.further_a or comparison.further_b:
+        return []
+    first, second = sorted((comparison.run_a, comparison.run_b))  # A against B teaches what B against A does
+    return [
+        {
+            "run_a": first,
+            "run_b": second,
+            "benchmark": test.benchmark,
+            "metric": test.metric,
+            "n_pairs": test.n_pairs,
+            "n_discordant": test.n_discordant,
+            "variance": None if test.se is None else test.n_pairs * test.se**2,
+        }
+        for test in comparison.tests
+        if not test.not_tested and test.n_pairs and MOCK_MARK not in test.notes
+    ]
 
 
 def _of_run(run_id: str) -> Select[Any]:

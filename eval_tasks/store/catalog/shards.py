@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,10 +10,11 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select
 
 from eval_tasks.errors import UserError
-from eval_tasks.records import EngineTuning, PlannedShard
+from eval_tasks.records import EngineTuning, PlannedShard, Run
 from eval_tasks.records.plan import Group
 from eval_tasks.store.catalog.part import CatalogPart, change, decode, encode, record_at
 from eval_tasks.store.catalog.runs import require_run
+from eval_tasks.store.tables import runs
 from eval_tasks.store.tables import shards as table
 
 ShardStatus = Literal["planned", "running", "done", "failed"]
@@ -57,6 +59,19 @@ class Shards(CatalogPart):
                 connection.execute(insert(table), rows)
 
         self._database.write(save)
+
+    def seconds_per_item(self, suite: str, latest: int = 20) -> float | None:
+        """Seconds that a shard computed for an item, over the finished shards of the latest runs of a suite by name.
+
+        None where no engine's run of it has any. A shard that was begun again counts with its last pod's seconds.
+        """
+        newest = select(runs.c.record).where(runs.c.suite == suite, runs.c.status == "closed")
+        chosen = self._find(Run, newest.order_by(runs.c.seq.desc()).limit(latest))
+        ids = [run.run_id for run in chosen if run.origin == "engine"]
+        done = select(table.c.record).where(table.c.run_id.in_(ids), table.c.status == "done")
+        found = [row for row in self._find(ShardRow, done) if row.seconds > 0]
+        n_items = sum(row.n_items for row in found)
+        return math.fsum(row.seconds for row in found) / n_items if n_items else None
 
     def record_shard(
         self,

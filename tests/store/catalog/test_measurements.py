@@ -8,6 +8,8 @@ from math import nan
 from typing import Any
 
 import pytest
+from alembic import command
+from sqlalchemy import inspect
 
 from eval_tasks.errors import DataError, UserError
 from eval_tasks.records import (
@@ -18,10 +20,13 @@ from eval_tasks.records import (
     GuardReport,
     Measurement,
     PairedTest,
+    PastPairs,
     SampleOutput,
 )
+from eval_tasks.records.engine import MOCK_MARK
 from eval_tasks.settings import Settings
-from eval_tasks.store import Store, open_store
+from eval_tasks.store import Store, open_store, schema
+from eval_tasks.store.database import Database
 from tests.store.samples import run
 
 RUN = run(1).run_id
@@ -165,3 +170,56 @@ def test_nothing_is_kept_for_a_run_that_is_not_there(store: Store) -> None:
     assert store.catalog.reports("x") == []
     with pytest.raises(UserError, match="no comparison 'x'"):
         store.catalog.comparison("x")
+
+
+def test_past_pairs_are_sums_over_pairs_of_runs(store: Store) -> None:
+    assert store.catalog.past_pairs([]) == {} == store.catalog.past_pairs(["colours"])
+    comparison = Comparison(
+        run_a="a", run_b="b", label_a="a", label_b="b", tests=(TEST,), n_expected_by_chance=0.0, alpha=0.05
+    )
+    store.catalog.save_comparison(comparison)
+    larger = replace(TEST, n_pairs=7, n_discordant=3, se=0.2)
+    store.catalog.save_comparison(replace(comparison, run_b="c", tests=(larger,)))
+    for nothing_learnt in (
+        replace(comparison, run_b="a"),
+        replace(comparison, run_b="d", further_a=("e",)),
+        replace(comparison, run_b="d", tests=(replace(TEST, notes=(MOCK_MARK,)),)),
+        replace(comparison, run_b="d", tests=(replace(TEST, not_tested="quarantined"),)),
+    ):
+        store.catalog.save_comparison(nothing_learnt)
+    loss = replace(TEST, metric="bits", n_discordant=None, b=None, c=None)
+    store.catalog.save_comparison(replace(comparison, run_b="f", tests=(loss,)))
+    found = store.catalog.past_pairs(["colours", "other"])
+    assert found["colours", "acc"] == PastPairs(
+        n_comparisons=2,
+        n_pairs=10,
+        n_discordant=5,
+        n_spread=2,
+        n_spread_pairs=10,
+        variance=pytest.approx((3 * 3 * 0.01 + 7 * 7 * 0.04) / 10),
+    )
+    assert (found["colours", "bits"].n_pairs, found["colours", "bits"].n_spread_pairs) == (0, 3)
+    assert len(found) == 2
+
+
+def test_a_catalog_of_an_earlier_release_learns_from_its_comparisons(settings: Settings) -> None:
+    with open_store(settings) as store:
+        comparison = Comparison(
+            run_a="a", run_b="b", label_a="a", label_b="b", tests=(TEST,), n_expected_by_chance=0.0, alpha=0.05
+        )
+        store.catalog.save_comparison(comparison)
+        store.catalog.save_comparison(replace(comparison, run_b="a"))
+        before = store.catalog.past_pairs(["colours"])
+    own = next(revision for revision in schema._scripts().walk_revisions() if "discordances" in revision.path)
+
+    def downgrade(connection: object) -> None:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, str(own.down_revision))
+
+    database = Database(settings.catalog_url)
+    database.write(downgrade)
+    assert "discordances" not in database.read(lambda c: inspect(c).get_table_names())
+    database.close()
+    with open_store(settings) as store:
+        assert store.catalog.past_pairs(["colours"]) == before != {}

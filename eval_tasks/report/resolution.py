@@ -1,0 +1,77 @@
+"""What comparisons could have found, in words: of a run, of a comparison, and of tiers before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_tasks.records import Measurement, PairedTest, PlannedResolution
+from eval_tasks.report.numbers import amount, count, unit_name
+from eval_tasks.report.sentences import resolvable, shown_tests
+from eval_tasks.report.view import ReportView
+
+_MOST_NAMED = 4
+
+
+def could_have_seen(view: ReportView) -> str:
+    """One sentence: the smallest true differences that these data would have found; '' where nothing is known.
+
+    The comparison's own where there is one, else by how often runs disagreed in past comparisons, else unpaired.
+    """
+    tests = [t for t in shown_tests(view.comparison) if t.mde is not None] if view.comparison else []
+    if tests:
+        return _sentence("This comparison could have seen", [_of_test(t) for t in _primary_first(tests)], "")
+    past = [line for line in view.resolution if line.mde is not None]
+    if past:
+        named = [f"{_size(line.mde, line.unit)} on {line.benchmark.partition('@')[0]}" for line in past]
+        why = "; a paired comparison, by how often runs disagreed in past ones"
+        return _sentence("This run could have seen", named, why)
+    alone = [(m, resolvable(m)) for m in view.measurements if m.primary and not m.quarantined]
+    named = [f"{_size(value, m.unit)} on {m.benchmark}" for m, value in alone if value is not None]
+    return _sentence(
+        "This run could have seen", named, "; unpaired, since no past comparison shows how often runs disagree"
+    )
+
+
+def paired_mde(m: Measurement, view: ReportView) -> tuple[float | None, str]:
+    """The smallest true difference of a paired comparison on a measurement's metric, and what it is read from."""
+    for test in view.comparison.tests if view.comparison else ():
+        if (test.benchmark, test.metric) == (m.benchmark, m.metric) and test.mde is not None:
+            return test.mde, "this comparison"
+    for line in view.resolution:
+        if (line.benchmark, line.metric) == (f"{m.benchmark}@{m.version}", m.metric):
+            return line.mde, line.basis
+    return None, ""
+
+
+def tier_sentences(lines: Sequence[PlannedResolution], target: float) -> list[str]:
+    """For each suite, which benchmarks resolve a target difference (a fraction) and which do not."""
+    said = []
+    for suite in dict.fromkeys((line.suite, line.tier) for line in lines):
+        own = [line for line in lines if (line.suite, line.tier) == suite and line.resolves_target is not None]
+        can = [line.benchmark for line in own if line.resolves_target]
+        cannot = [line.benchmark for line in own if not line.resolves_target]
+        name = " ".join(part for part in suite if part) or "these items"
+        parts = [f"resolve {_size(target, 'fraction')}: {', '.join(can)}"] if can else []
+        parts += [f"cannot: {', '.join(cannot)}"] if cannot else []
+        if parts:
+            said.append(f"{name}: " + "; ".join(parts))
+    return said
+
+
+def _primary_first(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    return sorted(tests, key=lambda test: not test.primary)
+
+
+def _of_test(test: PairedTest) -> str:
+    return f"{_size(test.mde, test.unit)} on {test.benchmark}"
+
+
+def _size(value: float | None, unit: str) -> str:
+    return f"{amount(value, unit)} {unit_name(unit)}"
+
+
+def _sentence(start: str, named: Sequence[str], why: str) -> str:
+    if not named:
+        return ""
+    more = f" and as shown below on {count(len(named) - _MOST_NAMED)} more" if len(named) > _MOST_NAMED else ""
+    return f"{start} a true difference of {', '.join(named[:_MOST_NAMED])}{more} (found four times in five{why})."
