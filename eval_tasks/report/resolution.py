@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_tasks.records import Measurement, PairedTest, PlannedResolution
-from eval_tasks.report.numbers import amount, count, unit_name
+from eval_tasks.report.numbers import ABSENT, amount, count, duration, unit_name
 from eval_tasks.report.sentences import resolvable, shown_tests
+from eval_tasks.report.text import one_line
 from eval_tasks.report.view import ReportView
 
 _MOST_NAMED = 4
+_MOST_ROWS = 20
 
 
 def could_have_seen(view: ReportView) -> str:
@@ -41,6 +43,25 @@ def paired_mde(m: Measurement, view: ReportView) -> tuple[float | None, str]:
         if (line.benchmark, line.metric) == (f"{m.benchmark}@{m.version}", m.metric):
             return line.mde, line.basis
     return None, ""
+
+
+def markdown(lines: Sequence[PlannedResolution]) -> str:
+    """A suite's lines as a Markdown table, for who approves an evaluation; beyond 20 benchmarks the first ones."""
+    rows = [
+        "| benchmark | items | finds (80 % power) | by | items for 1 point | seeds | time of an arm |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for line in lines[:_MOST_ROWS]:
+        by = line.basis if line.discordance is None else f"{100 * line.discordance:.1f} % differ, {line.basis}"
+        seeds = ABSENT
+        if line.seeds_mde is not None:
+            seeds = f"{line.seeds} a recipe find {_size(line.seeds_mde, line.unit)}"
+        found = ABSENT if line.mde is None else _size(line.mde, line.unit)
+        cells = (line.benchmark, count(line.n), found, by, count(line.n_needed), seeds, duration(line.device_seconds))
+        rows.append("| " + " | ".join(one_line(cell, 120).replace("|", "\\|") for cell in cells) + " |")
+    if len(lines) > _MOST_ROWS:
+        rows.append(f"\nAnd {count(len(lines) - _MOST_ROWS)} more: python -m eval_tasks power {lines[0].suite}")
+    return "\n".join(rows)
 
 
 def tier_sentences(lines: Sequence[PlannedResolution], target: float) -> list[str]:

@@ -217,6 +217,16 @@ def _plan_arm(store: Store, params: dict[str, Any], arm: Arm, spec: EnvironmentS
     )
 
 
+def power(params: dict[str, Any]) -> str:
+    """What the suite can find and what it takes, as Markdown, for the person who approves."""
+    from eval_tasks.report.resolution import markdown
+    from eval_tasks.resolution import Asked, suite_resolution
+
+    name, _, version = params["suite"].partition("@")
+    store = open_catalog()
+    return markdown(suite_resolution(store, [store.catalog.suite(name, version or None)], Asked(target=0.01)))
+
+
 def own(planned: list[PlannedRun]) -> list[PlannedRun]:
     """The runs that this DAG run computes itself."""
     return [run for run in planned if not run["awaited"]]

@@ -41,7 +41,9 @@ def flows(airflow_home: Any) -> dict[str, DAG]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_tasks_are_the_flows_words_and_only_a_release_is_approved(flows: dict[str, DAG], tier: str) -> None:
-    wanted = set(WORDS) | {"release": {"approve"}, "health": {"health"}, "selection": {"select"}}.get(tier, set())
+    wanted = set(WORDS) | {"release": {"power", "approve"}, "health": {"health"}, "selection": {"select"}}.get(
+        tier, set()
+    )
     assert set(flows[tier].task_ids) == wanted
     assert flows[tier].dag_id == f"evaluate_{tier}"
 
@@ -61,7 +63,8 @@ def test_the_order_is_that_of_the_flow(flows: dict[str, DAG], tier: str) -> None
 def test_no_pod_starts_before_a_release_is_approved(flows: dict[str, DAG]) -> None:
     for group in ("logprob", "generation"):
         assert "approve" in flows["release"].get_task(f"{group}.run_shard").get_flat_relative_ids(upstream=True)
-    assert "plan" in flows["release"].get_task("approve").upstream_task_ids
+    assert {"plan", "power"} <= flows["release"].get_task("approve").get_flat_relative_ids(upstream=True)
+    assert "xcom_pull(task_ids='power')" in flows["release"].get_task("approve").body
 
 
 def test_a_rejected_release_computes_and_publishes_nothing(flows: dict[str, DAG]) -> None:

@@ -318,6 +318,16 @@ def test_a_rule_registered_before_the_run_decides(store: Store, root: Path) -> N
     assert not comparison.exploratory
 
 
+def test_who_approves_is_told_what_the_suite_can_find(store: Store, root: Path) -> None:
+    n = store.catalog.benchmark("colours").n_items
+    before = steps.power(params(root))
+    assert f"| colours@1 | {n} |" in before and "10.0 % differ, assumed" in before
+    evaluated(store, params(root, "step-10"))
+    given = params(root, "step-20", baseline=str(root / "step-10"))
+    steps.compare(given, evaluated(store, given))
+    assert f"observed in 1 past comparison, {n} pairs" in steps.power(params(root, suite="colours-all@1"))
+
+
 def test_pods_are_split_by_group_and_closed_runs_have_none(store: Store, root: Path) -> None:
     given = params(root)
     planned = steps.plan(given, steps.resolve(given, "health"))

@@ -63,6 +63,21 @@ def test_a_runbook_names_only_tasks_and_dags_that_exist(dags: dict[str, DAG], na
     assert named and named <= words
 
 
+def test_the_release_form_says_what_items_and_seeds_can_find(dags: dict[str, DAG]) -> None:
+    """Its table and its sentence are what the formulas give."""
+    from eval_tasks.stats.planning import seeds_mde
+    from eval_tasks.stats.power import paired_mde
+
+    doc = dags["evaluate_release"].doc_md or ""
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", doc, re.MULTILINE)
+    assert len(rows) == 5
+    for items, *points in rows:
+        n = int(items.replace(",", ""))
+        assert points == [f"{100 * paired_mde(n, psi):.2f}" for psi in (0.02, 0.05, 0.1, 0.2)]
+    shown = [f"{100 * seeds_mde(k, 0.006):.2f}" for k in (2, 3, 5, 10)]
+    assert f"show {', '.join(shown[:3])} and {shown[3]} points" in doc
+
+
 @pytest.mark.parametrize("name", _NAMES)
 def test_nothing_is_done_or_loaded_while_a_file_is_parsed(airflow_home: Path, dags_folder: Path, name: str) -> None:
     program = (

@@ -2,10 +2,10 @@ import dataclasses
 
 from eval_tasks.records import PlannedResolution
 from eval_tasks.report import ReportView, report_html, report_json, terminal_text
-from eval_tasks.report.resolution import could_have_seen, tier_sentences
+from eval_tasks.report.resolution import could_have_seen, markdown, tier_sentences
 
 
-def line(benchmark: str, mde: float, **changes: object) -> PlannedResolution:
+def line(benchmark: str, mde: float | None, **changes: object) -> PlannedResolution:
     fields: dict[str, object] = {
         "suite": "s@1",
         "tier": "selection",
@@ -52,6 +52,19 @@ def test_four_are_named_and_the_rest_counted(view: ReportView) -> None:
     lines = tuple(line(f"b{k}", 0.01) for k in range(9))
     said = could_have_seen(dataclasses.replace(view, comparison=None, resolution=lines))
     assert "1.0 points on b3 and as shown below on 5 more (found" in said
+
+
+def test_who_approves_reads_a_table() -> None:
+    lines = [
+        line("a|b", 0.014, device_seconds=7_200.0, seeds=3, seeds_mde=0.0177, n_needed=3923),
+        line("text", None, unit="bits per byte", discordance=None),
+    ]
+    said = markdown(lines * 15)
+    assert (
+        "| a\\|b@1 | 2,000 | 1.4 points | 5.0 % differ, observed in 3 past comparisons, 6,000 pairs | 3,923 |" in said
+    )
+    assert "| 3 a recipe find 1.8 points | 2.0 h |" in said
+    assert said.count("\n") == 22 + 1 and said.endswith("And 10 more: python -m eval_tasks power s@1")
 
 
 def test_what_a_suite_can_and_cannot_resolve() -> None:
