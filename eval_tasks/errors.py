@@ -18,6 +18,10 @@ class UserError(EvalError):
     """The input is wrong: a person must change it; trying again cannot help."""
 
 
+class UnknownError(UserError):
+    """A name or an id that the catalog does not have."""
+
+
 class InfraError(EvalError):
     """Storage, database, network or a pod failed: trying again may help."""
 

@@ -5,9 +5,31 @@ too. Operators, sensors and triggers need no registration; DAG files import them
 Airflow makes no other from a stored DAG.
 """
 
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
 from airflow.plugins_manager import AirflowPlugin
 
 from checkpoint_eval.timetable import StoredRunsTimetable
+
+
+class LazyApi:
+    """The REST API as an ASGI app that is made at the first request.
+
+    Every component of Airflow loads this file, and only the API server has a use for the app.
+    """
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand the request on."""
+        if self._app is None:
+            from checkpoint_eval.api.app import build_app
+
+            self._app = build_app()
+        await self._app(scope, receive, send)
 
 
 class CheckpointEvalPlugin(AirflowPlugin):
@@ -15,3 +37,6 @@ class CheckpointEvalPlugin(AirflowPlugin):
 
     name = "checkpoint_eval"
     timetables = (StoredRunsTimetable,)
+    fastapi_apps: ClassVar[list[Any]] = [
+        {"app": LazyApi(), "url_prefix": "/checkpoint-eval", "name": "checkpoint-eval"},
+    ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, Table, select, update
 
 from eval_tasks.digests import canonical_json
-from eval_tasks.errors import DataError, UserError, did_you_mean
+from eval_tasks.errors import DataError, UnknownError, did_you_mean
 from eval_tasks.records import from_json, to_json
 from eval_tasks.store.database import Database, insert_of
 from eval_tasks.store.text import storable_value
@@ -71,6 +71,6 @@ def record_at(connection: Connection, table: Table, key: dict[str, Any]) -> str 
     return text
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownError:
     """The error for a name that is not in the catalog, with close ones."""
-    return UserError(f"no {what} {name!r} in the catalog; {did_you_mean(name, known)}")
+    return UnknownError(f"no {what} {name!r} in the catalog; {did_you_mean(name, known)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, not_, select, update
+from sqlalchemy import Connection, and_, not_, or_, select, update
 
 from eval_tasks.digests import digest_parts
 from eval_tasks.errors import DataError, UserError, did_you_mean
@@ -77,9 +77,10 @@ class Runs(CatalogPart):
         checkpoint_id: str | None = None,
         status: str | None = None,
         judging: bool | None = False,
+        after: str | None = None,
         limit: int | None = None,
     ) -> list[Run]:
-        """The runs that fit every filter, newest first.
+        """The runs that fit every filter, newest first; those that follow the run `after` in this order, when given.
 
         `judging`: runs of judges on stored outputs instead of evaluations; None for both. One judge's have its name as
         their suite.
@@ -92,6 +93,11 @@ class Runs(CatalogPart):
             "status": status,
         }
         where = [table.c[name] == value for name, value in wanted.items() if value is not None]
+        if after is not None:
+            last = select(table.c.created_at, table.c.seq).where(table.c.run_id == after).subquery()
+            earlier = table.c.created_at < select(last.c.created_at).scalar_subquery()
+            same_time = table.c.created_at == select(last.c.created_at).scalar_subquery()
+            where.append(or_(earlier, and_(same_time, table.c.seq < select(last.c.seq).scalar_subquery())))
         if judging is not None:
             of_a_judge = table.c.suite.startswith(JUDGE)
             where.append(of_a_judge if judging else not_(of_a_judge))
