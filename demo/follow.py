@@ -80,6 +80,16 @@ class AirflowClient:
         run_id: str = self._signed_in(f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"]
         return run_id
 
+    def backfill(self, dag_id: str, since: str, until: str, conf: dict[str, Any], reprocess: str = "completed") -> int:
+        """Start a backfill as the form does; its id."""
+        window = {"from_date": since, "to_date": until, "dag_run_conf": conf, "reprocess_behavior": reprocess}
+        backfill_id: int = self._signed_in("/api/v2/backfills", {"dag_id": dag_id, **window})["id"]
+        return backfill_id
+
+    def backfill_ended(self, backfill_id: int) -> bool:
+        """Whether all runs of a backfill have ended, well or not."""
+        return bool(self._signed_in(f"/api/v2/backfills/{backfill_id}")["completed_at"])
+
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         """Answer a task that waits for a person."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"

@@ -31,7 +31,11 @@ from eval_tasks.store import Store
     default=None,
     help="Exit with 1 on this verdict.",
 )
-@click.option("--grader", default=None, help="Whose scores, such as human/panel@1. Default: the latest common scorer.")
+@click.option(
+    "--grader",
+    default=None,
+    help="Whose scores of both arms: NAME, NAME@VERSION or all of it. Default: the latest common scorer.",
+)
 @click.option(
     "--seed-study", default=None, help="NAME or NAME@VERSION of the study that answers for recipes trained apart."
 )

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from eval_tasks.compare.compatibility import compatibility, refuse_mock_against_real
 from eval_tasks.compare.files import read_scores
 from eval_tasks.compare.flips import Flips, grouped
-from eval_tasks.compare.graders import common_grader
+from eval_tasks.compare.graders import common_grader, scored_by
 from eval_tasks.compare.items import changed_items
 from eval_tasks.compare.pairing import shared_rows
 from eval_tasks.compare.runs import benchmarks_of
@@ -36,11 +36,18 @@ _COLUMNS = ("item_id", "value", "status", "stratum", "cluster", "extracted")
 
 
 def diagnose(
-    store: Store, run_a: str, run_b: str, *, benchmark: str | None = None, n_items: int = SHOWN_ITEMS
+    store: Store,
+    run_a: str,
+    run_b: str,
+    *,
+    benchmark: str | None = None,
+    n_items: int = SHOWN_ITEMS,
+    grader: str | None = None,
 ) -> list[Diagnosis]:
     """A diagnosis per benchmark that both runs have, on its primary metric; at most `n_items` items of each shown.
 
-    Raises NotComparableError when the runs share no benchmark, UserError when `benchmark` is not among them.
+    `grader`: as `compare` takes it. Raises NotComparableError when the runs share no benchmark, or none that it scored;
+    UserError when `benchmark` is not among them.
     """
     a, b = store.catalog.run(run_a), store.catalog.run(run_b)
     refuse_mock_against_real(a, b)
@@ -52,8 +59,14 @@ def diagnose(
         )
     if benchmark is not None and benchmark not in shared:
         raise UserError(f"the runs do not share benchmark {benchmark!r}; {did_you_mean(benchmark, shared)}")
-    wanted = shared if benchmark is None else [benchmark]
-    return [_of_runs(store, (a, b), (in_a[name], in_b[name]), n_items) for name in wanted]
+    wanted = {name: (in_a[name], in_b[name]) for name in (shared if benchmark is None else [benchmark])}
+    if grader is None:
+        return [_of_runs(store, (a, b), versions, n_items) for versions in wanted.values()]
+    graders = scored_by(store, [a], [b], wanted, grader)
+    return [
+        _of_runs(store, (a, b), wanted[name], n_items, graders=(reference, reference))
+        for name, reference in graders.items()
+    ]
 
 
 def keep_diagnoses(store: Store, comparison: Comparison) -> Comparison:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eval_tasks.errors import NotComparableError, did_you_mean
+from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import BenchmarkVersion, Run
+from eval_tasks.records.grader import BESIDE
 
 if TYPE_CHECKING:
     from eval_tasks.store import Store
@@ -63,8 +64,13 @@ def scored_by(
     runs_b: Sequence[Run],
     versions: Mapping[str, tuple[BenchmarkVersion, BenchmarkVersion]],
     grader: str,
-) -> list[str]:
-    """The benchmarks that `grader` scored in all runs. Raises NotComparableError when there is none."""
+) -> dict[str, str]:
+    """The benchmarks that `grader` scored in all runs, each with the reference of its score sets.
+
+    `grader`: a whole reference (``judge/helpful@1+1a2b3c4d``); or NAME or NAME@VERSION, which mean the latest that
+    scored all runs of a benchmark, and which need no ``judge/`` and the like. Raises NotComparableError when there is
+    none, UserError for a name that several graders have.
+    """
     graders = {
         name: [
             store.scores.graders(run.run_id, version.benchmark_id)
@@ -73,11 +79,31 @@ def scored_by(
         ]
         for name, pair in versions.items()
     }
-    found = [name for name, of_runs in graders.items() if all(grader in known for known in of_runs)]
+    common = {
+        name: [known for known in of_runs[0] if all(known in other for other in of_runs)]
+        for name, of_runs in graders.items()
+    }
+    found = {name: means[-1] for name, known in common.items() if (means := [g for g in known if _means(grader, g)])}
+    kinds = {
+        reference.partition("@")[0] for known in common.values() for reference in known if _means(grader, reference)
+    }
+    if len(kinds) > 1:
+        raise UserError(f"grader {grader!r} may be any of {', '.join(sorted(kinds))}; name one of these")
     if not found:
-        known = sorted({g for of_runs in graders.values() for g in of_runs[0] if all(g in x for x in of_runs)})
-        raise NotComparableError(f"grader {grader!r} scored no benchmark of both runs; {did_you_mean(grader, known)}")
+        known = sorted({g for of_benchmark in common.values() for g in of_benchmark})
+        in_one = any(_means(grader, g) for of_runs in graders.values() for of_run in of_runs for g in of_run)
+        hint = "it scored one of them: regrade the other; " if in_one else ""
+        raise NotComparableError(
+            f"grader {grader!r} scored no benchmark of both runs; {hint}{did_you_mean(grader, known)}"
+        )
     return found
+
+
+def _means(name: str, reference: str) -> bool:
+    """Whether a reference is what somebody calls `name`: the whole of it, or without digest, version or kind."""
+    versioned = reference.partition("+")[0]
+    names = {reference, versioned, versioned.partition("@")[0]}
+    return name in names | {each.removeprefix(kind) for each in names for kind in BESIDE}
 
 
 def common_grader(store: Store, runs: Sequence[tuple[Run, BenchmarkVersion]]) -> str:

@@ -63,7 +63,8 @@ def compare(
     Several runs an arm (three or more) are runs of one recipe with their own training seeds: the recipes are compared.
     `seeds`: the seed of each run of A and of B; where both arms have the same, runs of one seed are held against each
     other.
-    `grader`: whose scores are compared, on the benchmarks that it scored in all runs; else the latest common one.
+    `grader`: whose scores are compared, as `scored_by` takes it, on the benchmarks that it scored in all runs; else the
+    latest common one of each.
     `seed_study`: NAME or NAME@VERSION of the study that answers for recipes trained apart; else the one that serves
     best of those in the catalog.
 
@@ -85,12 +86,14 @@ def compare(
     for run in (*a, *b):
         refuse_mock_against_real(a[0], run)
     versions = {name: (in_a, in_b) for name, (in_a, in_b) in shared_benchmarks(store, (a, b)).items()}
+    graders: Mapping[str, str] = {}
     if grader is not None:
-        versions = {name: versions[name] for name in scored_by(store, arms.a, arms.b, versions, grader)}
+        graders = scored_by(store, arms.a, arms.b, versions, grader)
+        versions = {name: versions[name] for name in graders}
     around = _Around(
         quarantined=_quarantined(store, arms), corpora=_corpora(store, (*a, *b)), graders=GradersOnRecord(store)
     )
-    tables = {name: _tables(store, arms, pair, rule, grader) for name, pair in versions.items()}
+    tables = {name: _tables(store, arms, pair, rule, graders.get(name)) for name, pair in versions.items()}
     listed = [_arms(store, arms, versions[name], tables[name], around) for name in versions]
     if all(arm.compatibility == "NONE" for arm in listed):
         raise NotComparableError(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from eval_tasks.compare.graders import GradersOnRecord
+from eval_tasks.compare import compare
+from eval_tasks.compare.graders import GradersOnRecord, scored_by
+from eval_tasks.errors import NotComparableError, UserError
 from eval_tasks.graders.agreement_sets import make_set
 from eval_tasks.graders.qualification import qualify
 from eval_tasks.records.agreement import AgreementItem, AgreementSet, GraderInUse, GraderVerdicts
 from eval_tasks.store import Grader, Store
+from tests.compare.stored import scores_of, stored_run
+from tests.store import samples
 
 NOW = "2026-01-01T00:00:00+00:00"
 
@@ -59,3 +63,34 @@ def test_a_grader_in_use_by_a_persons_word_and_one_that_is_not_in_use(store: Sto
     (note,) = GradersOnRecord(store).notes("judge@1", "gsm8k")
     assert note == f"judge@1 is in use by a person's word and not qualified: the first ({NOW})"
     assert GradersOnRecord(store).notes("gsm8k@2", "gsm8k") == ("the grader in use for gsm8k is judge@1, not gsm8k@2",)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("judge/helpful@2+22222222", "judge/helpful@2+22222222"),
+        ("helpful@1", "judge/helpful@1+11111111"),
+        ("helpful", "judge/helpful@2+22222222"),
+        ("judge/helpful", "judge/helpful@2+22222222"),
+        ("panel", "human/panel@1"),
+        ("sum", "sum@1+0"),
+    ],
+)
+def test_a_grader_may_be_called_by_less_than_its_reference(store: Store, name: str, meant: str) -> None:
+    benchmark = samples.benchmark()
+    rows = scores_of(benchmark, [1.0, 0.0])
+    a, b = (stored_run(store, number, (benchmark, rows), grader="sum@1+0") for number in (1, 2))
+    known = ["judge/helpful@1+11111111", "judge/helpful@2+22222222", "human/panel@1", "human/twin@1", "judge/twin@1+2"]
+    for run in (a, b):
+        for grader in known:
+            store.scores.write(run.run_id, benchmark.benchmark_id, grader, rows)
+    store.scores.write(a.run_id, benchmark.benchmark_id, "judge/helpful@3+33333333", rows)
+    versions = {benchmark.name: (benchmark, benchmark)}
+    assert scored_by(store, [a], [b], versions, name) == {benchmark.name: meant}
+    assert compare(store, a.run_id, b.run_id, grader=name).tests[0].grader == meant
+    with pytest.raises(NotComparableError, match="no benchmark of both runs; it scored one of them: regrade the other"):
+        scored_by(store, [a], [b], versions, "helpful@3")
+    with pytest.raises(NotComparableError, match="scored no benchmark of both runs; "):
+        scored_by(store, [a], [b], versions, "unheard-of")
+    with pytest.raises(UserError, match="may be any of human/twin, judge/twin"):
+        scored_by(store, [a], [b], versions, "twin")

@@ -105,6 +105,23 @@ def test_a_judge_that_gives_no_verdict_makes_an_item_missing_and_never_wrong(
     assert json.loads(rows["g001"]["detail"]) == {"logprobs": {" Yes": "nan", " No": -1.0}}
 
 
+def test_a_judge_is_asked_about_empty_and_damaged_outputs_too(
+    store: Store, answered: Answered, judge_checkpoint: Path, tmp_path: Path
+) -> None:
+    odd = {0: "", 1: "\ud800 half of a pair", 2: "\x00", 3: "9" * 5000}
+    run_id = answered(lambda name, n: {"output": odd[n]} if name == "colour-sums" and n in odd else {})
+    grader = register(store, write_judge(tmp_path, judge_checkpoint)).grader
+    made = planned(store, run_id, "helpful")
+    assert made.n_items == N_GENERATED
+    run_it(store, made)
+    finish_it(store, run_id, "helpful")
+    rows = scores(store, run_id, "colour-sums", grader)
+    assert {rows[f"g{n:03d}"]["status"] for n in range(3)} == {"ok"}
+    # What is longer than the judge reads gets no verdict, and is not wrong on that account.
+    assert (rows["g003"]["status"], rows["g003"]["value"]) == ("missing", None)
+    assert rows["g003"]["reason"] == "judge: the judge's prompt was cut to its context"
+
+
 def test_a_generative_judge_writes_and_its_reply_is_kept(
     store: Store, answered: Answered, judge_checkpoint: Path, tmp_path: Path
 ) -> None:

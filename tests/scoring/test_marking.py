@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,28 @@ def test_odd_outputs_score_and_never_crash(score_one: ScoreOne, output: str) -> 
     assert score_one("exact_match", target="5", output=output)["exact_match"].value == 0
     fields = {"instruction_id_list": ["detectable_format:json_format"], "kwargs": [{}]}
     assert score_one("ifeval", fields=fields, output=output)["prompt_loose"].value == 0
+
+
+@pytest.mark.parametrize("output", ["", "\ud800", "#### \udfff", "\x00", " \n\t", "9" * 5000, "((((", "\\", "#### -"])
+@pytest.mark.parametrize(
+    ("scorer", "parameters"),
+    [
+        ("regex", {}),
+        ("numeric", {}),
+        ("filtered_match", {"steps": [{"function": "regex"}, {"function": "take_first"}]}),
+        ("strict_flexible", {}),
+        ("gsm8k", {}),
+    ],
+)
+def test_no_output_crashes_a_scorer_of_texts(
+    score_one: ScoreOne, scorer: str, parameters: dict[str, Any], output: str
+) -> None:
+    marks = score_one(scorer, target="5", output=output, parameters=parameters)
+    assert {(mark.status, mark.value) for mark in marks.values()} == {("ok", 0.0)}
+    for mark in marks.values():
+        (mark.extracted or "").encode()  # no lone surrogate is left
+
+
+def test_an_empty_output_is_right_only_where_nothing_is_the_reference(score_one: ScoreOne) -> None:
+    assert score_one("exact_match", target="", output="  ")["exact_match"].value == 1
+    assert score_one("exact_match", target="5", output="")["exact_match"].value == 0

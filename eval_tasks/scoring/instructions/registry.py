@@ -76,7 +76,7 @@ def bind(instruction_id: str, kwargs: Mapping[str, Any]) -> Instruction:
 
 def count(value: Any) -> int:
     """A whole number, at least 0; tables may carry it as a float."""
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    whole = value.is_integer() if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < 0:
         raise ValueError("must be a whole number, at least 0")
     return int(value)
