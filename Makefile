@@ -95,6 +95,9 @@ bench-compare: install  ## CPU and memory of comparing two runs of 500,000 items
 bench-guard: install  ## Seconds and memory of the data contract of 500,000 rows
 	$(PY) -m tests.benchmarks.guard $(ARGS)
 
+bench-scoring: install  ## Seconds of scoring, beside lm-eval's own scorers where `make parity-env` was run
+	$(PY) -m tests.benchmarks.scoring $(ARGS)
+
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency
 
