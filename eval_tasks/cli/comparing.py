@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def compare_command(
     """Compare candidate A with baseline B, item by item: delta = A - B.
 
     An arm may be several runs of one recipe, RUN,RUN,RUN (three or more), each trained with its own seed. RUN@SEED
-    names the seed; runs of one seed in both arms are held against each other.
+    names the seed; runs of one seed in both arms are held against each other. With --scores the same of files.
 
     Exit codes: 0 with a verdict, 1 when --fail-on strikes, 2 bad input, 3 not comparable.
     """
@@ -66,7 +67,14 @@ def compare_command(
         raise UserError("--seed-study is of the catalog, and files of --scores name no training run; compare runs")
     if scores:
         store = None
-        comparison = compare_files(Path(a), Path(b), rule=_rule_of(rule) if rule else None, alpha=alpha)
+        (files_a, seeds_a), (files_b, seeds_b) = _arm(a, Path.exists), _arm(b, Path.exists)
+        comparison = compare_files(
+            [Path(name) for name in files_a],
+            [Path(name) for name in files_b],
+            rule=_rule_of(rule) if rule else None,
+            alpha=alpha,
+            seeds=(seeds_a, seeds_b),
+        )
     else:
         store = opened()
         registered = _registered(store, rule) if rule else None
@@ -84,7 +92,7 @@ def compare_command(
         if out and not comparison.further_a:
             comparison = keep_diagnoses(store, comparison)
     view = comparison_view(store, comparison)
-    if scores and out:
+    if scores and out and not comparison.further_a:
         view = replace(view, diagnoses=tuple(diagnose_files(Path(a), Path(b))))
     if out:
         out.write_text(report_html(view), "utf-8")
@@ -95,13 +103,19 @@ def compare_command(
     return 1 if _strikes(comparison, fail_on) else 0
 
 
-def _arm(text: str) -> tuple[list[str], list[str]]:
-    """``RUN,RUN@SEED`` as run ids and training seeds; no seeds where none is named."""
-    parts = [part.strip().partition("@") for part in text.split(",")]
-    if any(not run for run, _, _ in parts):
+def _arm(text: str, is_file: Callable[[Path], bool] = lambda _: False) -> tuple[list[str], list[str]]:
+    """``RUN,RUN@SEED`` as runs (or files) and training seeds; no seeds where none is named.
+
+    A file's own name may have commas and at signs in it.
+    """
+    if is_file(Path(text)):
+        return [text], []
+    parts = [part.strip() for part in text.split(",")]
+    split = [(part, "") if is_file(Path(part)) or "@" not in part else part.rsplit("@", 1) for part in parts]
+    if any(not run for run, _ in split):
         raise UserError(f"{text!r}: an empty run among the arm's; write RUN,RUN,RUN or RUN@SEED,RUN@SEED,RUN@SEED")
-    seeds = [seed for _, _, seed in parts]
-    return [run for run, _, _ in parts], seeds if any(seeds) else []
+    seeds = [seed for _, seed in split]
+    return [run for run, _ in split], seeds if any(seeds) else []
 
 
 def _registered(store: Store, rule: str) -> DecisionRule:

@@ -1,4 +1,4 @@
-"""Two JSONL files of scores -> a comparison: for scores that never were in a store.
+"""Two JSONL files of scores, or several an arm -> a comparison: for scores that never were in a store.
 
 A line is ``{"item_id": ..., "score": ...}`` with optional `benchmark`, `cluster` and `category`. Right-or-wrong scores
 are 0 and 1; true and false are the same. A null score is a missing one.
@@ -17,8 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.compare.noise import Noise
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
-from eval_tasks.compare.scores import Sides, compare_scores
+from eval_tasks.compare.scores import NOT_KNOWN, Sides, compare_scores
+from eval_tasks.compare.seed_arms import check_files, mean_notes, order_of, seeds_of_arms
+from eval_tasks.compare.several_runs import mean_rows
 from eval_tasks.digests import digest_bytes, short_id
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
 from eval_tasks.records import Comparison, DecisionRule
@@ -37,37 +40,90 @@ class _FileMetric:
     summary: str = "mean"
 
 
-def compare_files(a: Path, b: Path, rule: DecisionRule | None = None, alpha: float = 0.05) -> Comparison:
+def compare_files(
+    a: Path | Sequence[Path],
+    b: Path | Sequence[Path],
+    rule: DecisionRule | None = None,
+    alpha: float = 0.05,
+    *,
+    seeds: tuple[Sequence[str], Sequence[str]] = ((), ()),
+) -> Comparison:
     """Compare candidate `a` with baseline `b`. A file cannot show when its run began, so a rule never binds here.
 
-    Raises UserError naming file and line for what cannot be read, NotComparableError when no item is in both files.
+    Several files an arm (three or more) are runs of one recipe, `seeds` their training seeds where they are known.
+
+    Raises UserError naming file and line for what cannot be read, and for files that are no arms; NotComparableError
+    when no item is in both arms, or an arm's files hold other items.
     """
-    tables = {path: read_scores(path) for path in dict.fromkeys((a, b))}
-    names_a, names_b = (sorted(set(tables[p]["benchmark"].to_pylist())) for p in (a, b))
+    files = [(x,) if isinstance(x, Path) else tuple(x) for x in (a, b)]
+    tables = {path: read_scores(path) for path in dict.fromkeys((*files[0], *files[1]))}
+    digests = [tuple(short_id(digest_bytes(path.read_bytes())) for path in arm) for arm in files]
+    several = max(map(len, files)) > 1
+    if several or any(seeds):
+        check_files(digests, seeds)
+    names_a, names_b = (_names(files[k], [tables[path] for path in files[k]]) for k in (0, 1))
     shared = [name for name in names_a if name in names_b]
     if not shared:
-        raise NotComparableError(f"{a} and {b} have no benchmark in common: {names_a} against {names_b}")
+        raise NotComparableError(
+            f"{files[0][0]} and {files[1][0]} have no benchmark in common: {names_a} against {names_b}"
+        )
     higher = rule is None or rule.direction == "higher"
-    arms = [_arms(name, tables[a], tables[b], rule, higher) for name in shared]
-    overlap = [arm for arm in arms if _overlaps(arm)]
-    if not overlap:
-        raise NotComparableError(f"{a} and {b} have no item_id in common; pairing is by item_id, never by position")
+    rows = {name: tuple([_of(tables[path], name) for path in arm] for arm in files) for name in shared}
+    arms = [_arms(name, rows[name][0], rows[name][1], rule, higher) for name in shared]
+    if not any(_overlaps(arm) for arm in arms):
+        raise NotComparableError(
+            f"{files[0][0]} and {files[1][0]} have no item_id in common; pairing is by item_id, never by position"
+        )
     arms = [arm if _overlaps(arm) else _apart(arm) for arm in arms]
+    own = None
+    if several:
+        of = {arm.benchmark: arm for arm in arms}
+        own = seeds_of_arms(order_of(*(tuple(s) for s in seeds)), {n: (r[0], r[1]) for n, r in rows.items()}, of)
     only = sorted(set(names_a) ^ set(names_b))
     sides = Sides(
-        run_a=short_id(digest_bytes(a.read_bytes())),
-        run_b=short_id(digest_bytes(b.read_bytes())),
-        label_a=a.stem,
-        label_b=b.stem,
+        run_a=digests[0][0],
+        run_b=digests[1][0],
+        label_a=_label(files[0]),
+        label_b=_label(files[1]),
         exploratory_reason="plain files cannot show that the rule came before the scores" if rule else "",
         sources_of_variance={
             "sampling": "measured, from the item pairs",
             "engine": "unknown: plain files name no engine and no environment",
-            "training seed": "not in this comparison: it speaks of two sets of scores, not of recipes",
+            "training seed": "not in this comparison: it speaks of two sets of scores, not of recipes"
+            if own is None
+            else f"in the answer for the recipes alone; measured: {own.origin}",
         },
-        notes=(f"in one file only, and left out: {', '.join(only)}",) if only else (),
+        notes=(
+            *((f"in one file only, and left out: {', '.join(only)}",) if only else ()),
+            *mean_notes(*map(len, files)),
+        ),
+        noise=NOT_KNOWN if own is None else Noise(lineage="not known", seeds=own),
+        further_a=digests[0][1:],
+        further_b=digests[1][1:],
+        seeds_a=tuple(seeds[0]),
+        seeds_b=tuple(seeds[1]),
     )
     return compare_scores(arms, sides, rule=rule, alpha=alpha)
+
+
+def _names(files: Sequence[Path], tables: Sequence[pa.Table]) -> list[str]:
+    """The benchmarks of an arm. Raises NotComparableError for files of one arm that do not have the same."""
+    names = [set(pc.unique(table["benchmark"]).to_pylist()) for table in tables]
+    for path, found in zip(files, names, strict=True):
+        if found != names[0]:
+            raise NotComparableError(
+                f"{files[0]} and {path} are of one arm and have other benchmarks: {sorted(names[0])} against "
+                f"{sorted(found)}"
+            )
+    return sorted(names[0])
+
+
+def _of(table: pa.Table, benchmark: str) -> pa.Table:
+    return table.filter(pc.equal(table["benchmark"], benchmark))
+
+
+def _label(files: Sequence[Path]) -> str:
+    return files[0].stem + (f" and {len(files) - 1} other seeds" if len(files) > 1 else "")
 
 
 def read_scores(path: Path) -> pa.Table:
@@ -130,8 +186,10 @@ def _row(path: Path, number: int, line: str) -> dict[str, Any]:
     }
 
 
-def _arms(name: str, a: pa.Table, b: pa.Table, rule: DecisionRule | None, higher: bool) -> BenchmarkArms:
-    sides = [table.filter(pc.equal(table["benchmark"], name)) for table in (a, b)]
+def _arms(
+    name: str, a: Sequence[pa.Table], b: Sequence[pa.Table], rule: DecisionRule | None, higher: bool
+) -> BenchmarkArms:
+    sides = [mean_rows(name, f"arm {arm}", tables) for arm, tables in (("A", a), ("B", b))]
     info = file_metric(sides, higher=higher)
     metric = rule.metric if rule is not None and name in rule.benchmarks and rule.metric != "primary" else "score"
     clustered = any(side["cluster"].null_count < side.num_rows for side in sides)

@@ -21,7 +21,7 @@ from eval_tasks.compare.items import changed_items
 from eval_tasks.compare.measured import known_noise, sources
 from eval_tasks.compare.pairing import BenchmarkArms, shares_items
 from eval_tasks.compare.scores import Sides, compare_scores
-from eval_tasks.compare.seed_arms import SeedArms, check_arms, seeds_of_arms
+from eval_tasks.compare.seed_arms import SeedArms, check_arms, mean_notes, seeds_of_arms
 from eval_tasks.compare.several_runs import mean_rows
 from eval_tasks.contamination import NEVER_CHECKED, known_statuses, note
 from eval_tasks.errors import NotComparableError, UserError, did_you_mean
@@ -106,7 +106,8 @@ def compare(
     compared = Compared(a=a, b=b, arms=listed, versions=versions)
     own = None
     if arms.several:
-        own = seeds_of_arms(arms, {name: t.rows for name, t in tables.items()}, {x.benchmark: x for x in listed})
+        rows = {name: found.rows for name, found in tables.items()}
+        own = seeds_of_arms(arms.order_of_b, rows, {arm.benchmark: arm for arm in listed})
     noise = known_noise(store, compared, own=own, asked=seed_study)
     sides = Sides(
         run_a=a[0].run_id,
@@ -115,7 +116,7 @@ def compare(
         label_b=_label(b),
         exploratory_reason=late or ("a mock engine made up the rows" if a[0].origin == "mock" else ""),
         sources_of_variance=sources(compared, noise),
-        notes=(*_arm_notes(arms), *_origin_notes(a[0], b[0])),
+        notes=(*mean_notes(len(a), len(b)), *_origin_notes(a[0], b[0])),
         noise=noise,
         further_a=tuple(run.run_id for run in a[1:]),
         further_b=tuple(run.run_id for run in b[1:]),
@@ -322,13 +323,6 @@ def label_of(run: Run) -> str:
     if run.training_run:
         return f"{run.training_run} step {run.step}"
     return run.request.engine.name if isinstance(run.request.engine, ImportedRows) else run.run_id[:12]
-
-
-def _arm_notes(arms: SeedArms) -> tuple[str, ...]:
-    """That scores are means over runs."""
-    if not arms.several:
-        return ()
-    return (f"scores are means over {len(arms.a)} runs of A and {len(arms.b)} of B, item by item",)
 
 
 def _origin_notes(a: Run, b: Run) -> tuple[str, ...]:

@@ -82,6 +82,21 @@ def test_a_study_is_imported(run: Run, run_json: Callable[..., Any], runs: list[
     assert "n_seeds" in run("seeds", "import", path, code=2)
 
 
+def test_files_of_scores_may_be_arms_too(run_json: Callable[..., Any], home: Path, tmp_path: Path) -> None:
+    made = []
+    for k in range(6):
+        rows = [{"item_id": f"q{i}", "score": int((i * (7 + k)) % 10 < 5 + k // 3)} for i in range(200)]
+        made.append(tmp_path / f"run-{k},x@y.jsonl")
+        made[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plain = [path.rename(tmp_path / f"s{k}.jsonl") for k, path in enumerate(made[1:], start=1)]
+    arms = [",".join(map(str, part)) for part in ([*plain[:2], plain[4]], plain[2:4])]
+    found = run_json("compare", "--scores", arms[0], f"{arms[1]},{made[0].rename(tmp_path / 's0.jsonl')}")
+    assert found["recipes"]["n_seeds"] == [3, 3] and found["lineage"] == "not known"
+    odd = plain[0].rename(tmp_path / "odd,name@1.jsonl")
+    assert run_json("compare", "--scores", odd, plain[1])["further_a"] == []
+    assert not home.exists()
+
+
 def test_files_of_scores_have_no_study(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"item_id": "x", "score": 1}) + "\n")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from eval_tasks.compare import compare_files
@@ -123,3 +125,43 @@ def test_a_file_against_itself(tmp_path):
     a, _ = pair_of_files(tmp_path, 60, 5, 5, 30)
     comparison = compare_files(a, a)
     assert comparison.run_a == comparison.run_b and comparison.tests[0].p == 1.0
+
+
+def recipe_files(folder: Path, name: str, rate: float, n: int = 3, **fields: Any) -> list[Path]:
+    rng = np.random.default_rng(round(1_000 * rate))
+    easy = np.random.default_rng(0).random(300)
+    made = []
+    for k in range(n):
+        right = easy + rng.normal(0, 0.1, 300) < rate + 0.01 * k
+        rows = [{"item_id": f"q{i}", "score": int(ok), **fields} for i, ok in enumerate(right)]
+        made.append(write(folder / f"{name}{k}.jsonl", rows))
+    return made
+
+
+def test_several_files_an_arm_are_runs_of_a_recipe(tmp_path):
+    a, b = recipe_files(tmp_path, "new", 0.8), recipe_files(tmp_path, "old", 0.5)
+    found = compare_files(a, b)
+    assert found.recipes.n_seeds == (3, 3) and found.recipes.answer == "A better on scores"
+    assert found.label_a == "new0 and 2 other seeds" and len(found.further_a) == 2
+    assert found.tests[0].method == "paired t on differences"
+    paired = compare_files(a, b, seeds=(("1", "2", "3"), ("3", "2", "1")))
+    assert paired.recipes.paired_by_seed and paired.comparison_id != found.comparison_id
+
+
+def test_files_that_are_no_arms_are_refused_by_name(tmp_path):
+    a, b = recipe_files(tmp_path, "new", 0.8), recipe_files(tmp_path, "old", 0.5)
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(a[0].read_bytes())
+    other = recipe_files(tmp_path, "other", 0.6, benchmark="prose")
+    short = write(tmp_path / "short.jsonl", [{"item_id": "q0", "score": 1}])
+    for arms, error, said in (
+        ((a[:2], b), UserError, "arm A has 2 files; where an arm has several, both have 3 or more"),
+        (([*a[:2], copy], b), UserError, "arm A has content '[0-9a-f]+' twice"),
+        ((a, [copy, *b[1:]]), UserError, "a file's content [0-9a-f]+ is in both arms"),
+        (([*a[:2], other[0]], b), NotComparableError, r"are of one arm and have other benchmarks: \['scores'\]"),
+        (([*a[:2], short], b), NotComparableError, "run 3 of arm A was planned on other items than run 1"),
+    ):
+        with pytest.raises(error, match=said):
+            compare_files(*arms)
+    with pytest.raises(UserError, match="for one arm and not for the other"):
+        compare_files(a, b, seeds=(("1", "2", "3"), ()))
