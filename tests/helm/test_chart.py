@@ -1,14 +1,11 @@
 """The chart's values against its schema, what it renders against the code, and the values of Airflow's own chart.
 
-What needs a helm binary takes HELM, .cache/bin/helm (`.ci/fetch-helm`) or PATH, and is skipped where none is.
+What needs a helm binary is skipped where none is.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +15,9 @@ import yaml
 
 from checkpoint_eval.pods import NOBODY, SCRATCH, WORKER_SECRET, shard_pod_kwargs
 from eval_tasks.settings import Config, EnvironmentSpec, Limits, Settings, load_config
+from tests.helm.conftest import CHART, NAMESPACE, Objects, objects_of, rendered, run
 
-HELM_FOLDER = Path(__file__).parents[2] / "helm"
-CHART = HELM_FOLDER / "checkpoint-eval"
-NAMESPACE = "checkpoint-eval"
+HELM_FOLDER = CHART.parent
 
 
 def values() -> dict[str, Any]:
@@ -32,27 +28,11 @@ def schema() -> dict[str, Any]:
     return json.loads((CHART / "values.schema.json").read_text("utf-8"))
 
 
-@pytest.fixture(scope="session")
-def helm() -> str:
-    cached = Path(__file__).parents[2] / ".cache/bin/helm"
-    found = os.environ.get("HELM") or (str(cached) if cached.exists() else shutil.which("helm"))
-    if not found:
-        pytest.skip("no helm: run .ci/fetch-helm, or set HELM to the binary")
-    return found
-
-
-def run(helm: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
-
-
-def render(helm: str, tmp_path: Path, changes: dict[str, Any] | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+def render(helm: str, tmp_path: Path, changes: dict[str, Any] | None = None) -> Objects:
     """(kind, name) -> object, as rendered with `changes` on top of the values."""
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(changes or {}), "utf-8")
-    done = run(helm, "template", "release", str(CHART), "--namespace", NAMESPACE, "--values", str(file))
-    assert done.returncode == 0, done.stderr
-    objects = [found for found in yaml.safe_load_all(done.stdout) if found]
-    return {(found["kind"], found["metadata"]["name"]): found for found in objects}
+    return objects_of(rendered(helm, file))
 
 
 def test_values_fit_their_schema() -> None:
@@ -71,6 +51,11 @@ def test_values_fit_their_schema() -> None:
         (("networkPolicy", "database", "cidrs"), ["db.example"]),
         (("networkPolicy", "enabled"), "yes"),
         (("config", "environments"), []),
+        (("priorityClasses", "tiers", "nightly"), {"value": 1, "preemptionPolicy": "Never"}),
+        (("priorityClasses", "tiers", "health", "value"), 2_000_000_000),
+        (("quota", "hard"), {"pods": "many"}),
+        (("registration", "suites"), {"suite.txt": {"name": "s"}}),
+        (("registration", "rules"), {"ship.yaml": "a string"}),
         (("unknown",), 1),
     ],
 )
@@ -107,7 +92,9 @@ def test_the_configuration_file_arrives_as_written(helm: str, tmp_path: Path) ->
     assert found["metadata"]["namespace"] == values()["airflow"]["namespace"]
     file = tmp_path / "config.yaml"
     file.write_text(found["data"]["config.yaml"], "utf-8")
-    assert load_config(file) == Config.model_validate(values()["config"] | config)
+    expected = values()["config"] | config
+    expected["limits"] = values()["config"]["limits"] | config["limits"]
+    assert load_config(file) == Config.model_validate(expected)
 
 
 def test_airflow_may_do_with_pods_what_it_needs_and_no_more(helm: str, tmp_path: Path) -> None:
@@ -183,6 +170,7 @@ def test_no_secret_is_made(helm: str, tmp_path: Path) -> None:
     [
         ({"config": {"environments": [{"name": "e", "image": "i", "namespace": "other"}]}}, "has namespace"),
         ({"airflow": {"namespace": NAMESPACE}}, "would cut it off"),
+        ({"registration": {"shipped": True}}, "worker.env has no CHECKPOINT_EVAL_STORE_URI"),
     ],
 )
 def test_values_that_cannot_work_are_refused(helm: str, tmp_path: Path, changes: dict[str, Any], said: str) -> None:

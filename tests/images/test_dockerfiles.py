@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -11,6 +15,54 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 IMAGES = ("worker", "airflow")
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_hadolint_has_nothing_to_say(image: str) -> None:
+    cached = REPOSITORY / ".cache/linters/bin/hadolint"
+    found = str(cached) if cached.exists() else shutil.which("hadolint")
+    if not found:
+        pytest.skip("no hadolint: run .ci/fetch-linters")
+    done = subprocess.run(
+        [found, str(REPOSITORY / "images" / image / "Dockerfile")], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_wheel_that_is_installed_is_the_harness_of_these_sources(tmp_path: Path) -> None:
+    """What HARNESS_VERSION is checked against: nothing that can move a row is left out of the wheel."""
+    from eval_tasks.environment import harness_version
+
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source)
+    shutil.copytree(REPOSITORY / "eval_tasks", source / "eval_tasks", ignore=shutil.ignore_patterns("__pycache__"))
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(source)], check=True, capture_output=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "inside")
+    code = "from eval_tasks.environment import harness_version as v; print(v())"
+    assert any(code in rest for rest in arguments("worker", "RUN"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path / "inside",
+        env={"PYTHONPATH": str(tmp_path / "inside"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == harness_version(), done.stderr
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_a_bill_of_materials_is_in_the_image_where_the_label_says(image: str) -> None:
+    (labels,) = arguments(image, "LABEL")
+    place = re.search(r'checkpoint-eval\.sbom="([^"]+)"', labels)
+    assert place and any(
+        rest.startswith("--from=materials") and rest.endswith(place[1]) for rest in arguments(image, "COPY")
+    )
+    assert any("cyclonedx-py environment --output-reproducible" in rest for rest in arguments(image, "RUN"))
 
 
 def instructions(image: str) -> list[tuple[str, str]]:
