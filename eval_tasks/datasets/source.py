@@ -5,7 +5,8 @@ Rows whose bytes do not have the pinned digest are refused. Knows no benchmark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import fsspec
@@ -13,7 +14,7 @@ import fsspec
 from eval_tasks.datasets.hub import hub_files
 from eval_tasks.datasets.rows import Row, format_of, parse_rows
 from eval_tasks.digests import digest_bytes, digest_value
-from eval_tasks.errors import DriftError, InfraError, UserError
+from eval_tasks.errors import DriftError, InfraError, UserError, did_you_mean
 from eval_tasks.registry import SourceSpec
 from eval_tasks.store import HubFiles
 
@@ -28,17 +29,31 @@ class Rows:
 
 
 def read_source(source: SourceSpec, base: Path, *, offline: bool | None = None, kept: HubFiles | None = None) -> Rows:
-    """All rows of a source. A relative `uri` is relative to `base`; `offline` None follows HF_OFFLINE.
+    """The rows of a source. A relative `uri` is relative to `base`; `offline` None follows HF_OFFLINE.
 
     `kept` is the store's copy of hub files, read before the hub is asked.
 
-    Raises DriftError when the bytes are not the pinned ones, UserError when the file is absent or malformed,
-    InfraError when storage cannot be reached.
+    Raises DriftError when the bytes are not the pinned ones, UserError when the file is absent or malformed or no row
+    has what `where` asks for, InfraError when storage cannot be reached.
     """
-    if source.uri is None:
-        return _from_hub(source, offline, kept)
-    place = source.uri if "://" in source.uri else str(base / source.uri)
-    data = _read(place, source.uri)
+    found = _from_hub(source, offline, kept) if source.uri is None else _from_file(source, source.uri, base)
+    return _chosen(found, source.where)
+
+
+def _chosen(found: Rows, where: Mapping[str, str | int | bool]) -> Rows:
+    rows = found.rows
+    for column, value in where.items():
+        values = {row[column] for row in rows if isinstance(row.get(column), str | int)}
+        rows = [row for row in rows if type(row.get(column)) is type(value) and row[column] == value]
+        if not rows:
+            known = did_you_mean(str(value), map(str, values)) if values else "it has no such column of text or numbers"
+            raise UserError(f"no row of {found.name} has {value!r} in column {column!r} (source.where); {known}")
+    return replace(found, rows=rows)
+
+
+def _from_file(source: SourceSpec, uri: str, base: Path) -> Rows:
+    place = uri if "://" in uri else str(base / uri)
+    data = _read(place, uri)
     found = digest_bytes(data)
     _check_drift(place, source.blake3, found)
     return Rows(name=place, rows=parse_rows(data, source.format or format_of(place), place), blake3=found)

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from eval_tasks.digests import digest_bytes
+from eval_tasks.lm_eval_tasks.row_filters import row_filter
 from eval_tasks.lm_eval_tasks.scoring_parts import (
     Refusal,
     choice_part,
@@ -23,7 +24,7 @@ from eval_tasks.lm_eval_tasks.scoring_parts import (
     loss_part,
     shown_answer,
 )
-from eval_tasks.lm_eval_tasks.task_files import TaskFile
+from eval_tasks.lm_eval_tasks.task_files import PythonFunction, TaskFile
 from eval_tasks.registry import BenchmarkSpec
 from eval_tasks.registry.yaml_file import NAME
 
@@ -64,6 +65,7 @@ class Converted:
 
 def convert(file: TaskFile, options: Options) -> Converted:
     """The benchmark of a task. Raises Refusal with the reason, which names the field and the function or filter."""
+    file, where = _without_row_filter(file)
     task = file.settings
     _refuse_code(file)
     name = benchmark_name(str(task["task"]))
@@ -79,8 +81,14 @@ def convert(file: TaskFile, options: Options) -> Converted:
         "source": _source(task, _evaluated_split(task), options, notes),
         **parts(task, notes),
     }
+    if where:
+        notes.append(f"process_docs keeps the rows with {where}: read from its code, which was not run")
     few_shot, examples = _few_shot(task, name, document, options, notes)
     document |= few_shot
+    if where:
+        shown = few_shot.get("few_shot", {}).get("source")
+        for source in [document["source"], *([shown] if shown and not examples else [])]:
+            source["where"] = where
     if few_shot and document["kind"] == "generation":
         document["prompt"]["target"] = shown_answer(document["prompt"]["target"])
     _check(document)
@@ -106,6 +114,19 @@ _PARTS = {
     "loglikelihood": likelihood_part,
     "loglikelihood_rolling": loss_part,
 }
+
+
+def _without_row_filter(file: TaskFile) -> tuple[TaskFile, dict[str, str]]:
+    """The file without a process_docs that does nothing but keep rows of a value in a column, and that."""
+    function = file.settings.get("process_docs")
+    if not isinstance(function, PythonFunction) or function.module is None:
+        return file, {}
+    where = row_filter(function.module, function.name.rpartition(".")[2])
+    if where is None:
+        return file, {}
+    settings = {name: value for name, value in file.settings.items() if name != "process_docs"}
+    functions = tuple(found for found in file.functions if found[0] != "process_docs")
+    return TaskFile(path=file.path, settings=settings, functions=functions), where
 
 
 def _refuse_code(file: TaskFile) -> None:

@@ -5,6 +5,7 @@ Read as data alone: ``!function`` becomes a marker that names the function, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,18 @@ _DEEPEST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFunction:
-    """A function that the file wants to be imported and run; it is neither."""
+    """A function that the file wants to be imported and run; it is neither. `folder`: where its module would be."""
 
     name: str
+    folder: Path | None = None
+
+    @property
+    def module(self) -> Path | None:
+        """The file that would be imported."""
+        path, _, _ = self.name.rpartition(".")
+        if self.folder is None or not re.fullmatch(r"\w+(\.\w+)*", path):
+            return None
+        return self.folder / f"{path.replace('.', '/')}.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +54,7 @@ def _merged(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     """lm-eval's order: of several includes the first wins, and the file's own fields win over all."""
     if path.resolve() in above or len(above) > _DEEPEST:
         raise UserError(f"{above[0]}: its includes go in a circle by way of {path.name}")
-    settings = read_mapping(path, _Loader)
+    settings: dict[str, Any] = _located(read_mapping(path, _Loader), path.parent)
     includes = settings.pop("include", None) or []
     merged: dict[str, Any] = {}
     for include in reversed([includes] if isinstance(includes, str) else includes):
@@ -53,6 +63,15 @@ def _merged(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
             raise UserError(f"{path}: includes {include!r}, which is not there")
         merged |= _merged(found, (*above, path.resolve()))
     return merged | settings
+
+
+def _located(value: Any, folder: Path) -> Any:
+    """`value` with the folder of its file in every marker: an included file's functions are beside that file."""
+    if isinstance(value, PythonFunction):
+        return PythonFunction(name=value.name, folder=folder)
+    if isinstance(value, dict):
+        return {key: _located(part, folder) for key, part in value.items()}
+    return [_located(part, folder) for part in value] if isinstance(value, list) else value
 
 
 def _functions(value: Any, where: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ class DataSource:
     """Pinned rows: a file by URI and blake3, or a Hugging Face dataset by repository, revision and split or files.
 
     Exactly one of `uri` and `hub` is set. A relative `uri` is relative to the benchmark's YAML file; `files` are paths
-    in the repository, in which ``*`` may stand.
+    in the repository, in which ``*`` may stand. `where`: only the rows that have these values in these columns.
     """
 
     uri: str | None = None
@@ -33,6 +33,7 @@ class DataSource:
     config: str | None = None
     split: str | None = None
     files: tuple[str, ...] = ()
+    where: Mapping[str, str | int | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,10 @@ Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class SourceSpec(Section):
-    """Pinned rows: `uri` with `blake3` (relative to the YAML file), or `hub` with `revision` and `split` or `files`."""
+    """Pinned rows: `uri` with `blake3` (relative to the YAML file), or `hub` with `revision` and `split` or `files`.
+
+    `where`: only the rows that have these values in these columns.
+    """
 
     uri: str | None = None
     blake3: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
@@ -40,6 +43,7 @@ class SourceSpec(Section):
     config: str | None = None
     split: str | None = None
     files: list[RepositoryPath] | None = Field(default=None, min_length=1)
+    where: dict[str, str | int | bool] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _pinned(self) -> SourceSpec:

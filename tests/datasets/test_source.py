@@ -43,3 +43,22 @@ def test_absent_and_unreachable_files(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").mkdir()
     with pytest.raises(InfraError, match="cannot read"):
         read_source(SourceSpec(uri="d.jsonl", blake3="0" * 64), tmp_path)
+
+
+def test_where_keeps_the_rows_of_a_value(tmp_path: Path) -> None:
+    data = b'{"s": "law", "n": 1}\n{"s": "art", "n": 1}\n{"n": 1}\n{"s": "law", "n": true}\n'
+    (tmp_path / "x.jsonl").write_bytes(data)
+
+    def rows(**where: str | int | bool) -> list[dict[str, object]]:
+        source = SourceSpec.model_validate({"uri": "x.jsonl", "blake3": digest_bytes(data), "where": where})
+        return read_source(source, tmp_path).rows
+
+    assert rows(s="law") == [{"s": "law", "n": 1}, {"s": "law", "n": True}]
+    assert rows(s="law", n=1) == [{"s": "law", "n": 1}]
+    assert rows(n=True) == [{"s": "law", "n": True}]
+    with pytest.raises(
+        UserError, match=r"no row of .*x\.jsonl has 'lwa' in column 's' \(source\.where\); close: 'law'"
+    ):
+        rows(s="lwa")
+    with pytest.raises(UserError, match="it has no such column"):
+        rows(subject="law")

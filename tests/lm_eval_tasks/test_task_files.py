@@ -30,7 +30,7 @@ def test_functions_are_named_and_never_imported(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(text)
     read = read_task_file(tmp_path / "task.yaml")
     assert read.functions == (("process_docs", "utils.process"), ("metric_list.aggregation", "utils.mean"))
-    assert read.settings["process_docs"] == PythonFunction(name="utils.process")
+    assert read.settings["process_docs"] == PythonFunction(name="utils.process", folder=tmp_path)
 
 
 @pytest.mark.parametrize(

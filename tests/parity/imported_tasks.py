@@ -113,6 +113,9 @@ def _rows(converted: Converted) -> tuple[list[dict[str, Any]], list[dict[str, An
     examples = made_rows(spec, N_EXAMPLES, first=N_ROWS)
     if rows is None or examples is None:
         raise NoRowsError(str(converted.task))
+    for column, value in converted.document["source"].get("where", {}).items():
+        for row in (*rows, *examples):  # one in four is to be left out
+            row[column] = f"not {value}" if row["row"] % 4 == 3 else value
     return rows, examples
 
 
@@ -126,18 +129,19 @@ def _pinned(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _written(converted: Converted, rows: Sequence[Any], examples: Sequence[Any], folder: Path) -> Path:
     """The benchmark's file with its data beside it; examples are the first of theirs, as the worker has them."""
-    document = {**converted.document, "source": _data(folder / "rows.jsonl", rows)}
+    where = {"where": where} if (where := converted.document["source"].get("where")) else {}
+    document = {**converted.document, "source": _data(folder / "rows.jsonl", rows) | where}
     if few_shot := document.get("few_shot"):
         shown = list(converted.examples) or examples
         document["few_shot"] = {**few_shot, "select": "first"}
         if "source" in few_shot:
-            document["few_shot"]["source"] = _data(folder / "examples.jsonl", shown)
+            document["few_shot"]["source"] = _data(folder / "examples.jsonl", shown) | where
     path = folder / "benchmark.yaml"
     path.write_text(dump_yaml(document), "utf-8")
     return path
 
 
-def _data(path: Path, rows: Sequence[Any]) -> dict[str, str]:
+def _data(path: Path, rows: Sequence[Any]) -> dict[str, Any]:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return {"uri": path.name, "blake3": digest_bytes(path.read_bytes())}
 

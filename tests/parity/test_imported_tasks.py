@@ -21,6 +21,7 @@ from tests.parity.reference import Reference, UnavailableError, reference_python
 TASKS = {
     "multiple_choice": [
         "mmlu/default/mmlu_anatomy",
+        "global_mmlu/full/en/global_mmlu_full_en_anatomy",
         "arc/arc_easy",
         "piqa/piqa",
         "sciq/sciq",
