@@ -38,6 +38,7 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     for benchmark in benchmarks:
         check_scorer(benchmark)
     planned = planned_items(store, plan)
+    thinned = store.responses.thinned_at(run_id)
     total = sum(len(ids) for ids in planned.values())
     done = 0
     n_rows: dict[str, int] = {}
@@ -45,7 +46,9 @@ def grade(store: Store, *, run_id: str, progress: Callable[[int, int], None] | N
     for benchmark in benchmarks:
         item_ids = planned[benchmark.benchmark_id]
         grader = grader_of(benchmark)
-        store.scores.write(run_id, benchmark.benchmark_id, grader, score_run(store, run_id, benchmark, item_ids))
+        # A run that retention has thinned keeps the scores it has: there is nothing left to score.
+        if not (thinned and grader in store.scores.graders(run_id, benchmark.benchmark_id)):
+            store.scores.write(run_id, benchmark.benchmark_id, grader, score_run(store, run_id, benchmark, item_ids))
         n_rows[benchmark.name] = len(item_ids)
         graders[benchmark.name] = grader
         done += len(item_ids)

@@ -1,4 +1,4 @@
-"""What the configuration file says of alerts and budgets, validated. Reads no variable and no file."""
+"""What the configuration file says of alerts, budgets and retention, validated. Reads no variable and no file."""
 
 from __future__ import annotations
 
@@ -60,6 +60,16 @@ class AlertPolicy(Section):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"a name stands once; twice here: {', '.join(twice)}")
         return channels
+
+
+class MaintenancePolicy(Section):
+    """What may go from the store. Everything is kept for ever unless `thin_health_after_days` says otherwise.
+
+    `orphan_grace_days`: a file that nothing names goes once it has not been changed for so long.
+    """
+
+    orphan_grace_days: float = Field(default=7.0, ge=1)
+    thin_health_after_days: int | None = Field(default=None, ge=1)
 
 
 class Budget(Section):

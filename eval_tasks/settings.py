@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
-from eval_tasks.policies import AlertPolicy, Budget, Section
+from eval_tasks.policies import AlertPolicy, Budget, MaintenancePolicy, Section
 
 if TYPE_CHECKING:
     from eval_tasks.records import EngineConfig
@@ -272,6 +272,7 @@ class Config(Section):
     alerts: AlertPolicy = AlertPolicy()
     budgets: tuple[Budget, ...] = ()
     contamination: ContaminationPolicy = ContaminationPolicy()
+    maintenance: MaintenancePolicy = MaintenancePolicy()
 
     @field_validator("training_runs", "environments")
     @classmethod

@@ -64,6 +64,7 @@ _MODULES = {
     "contamination": "contamination",
     "alerts": "alerts",
     "budget": "budget",
+    "maintenance": "maintaining",
     "environment": "machine",
     "verify-engine": "machine",
     "determinism": "determinism",

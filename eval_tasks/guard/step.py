@@ -40,6 +40,9 @@ def guard(store: Store, *, run_id: str, now: str, validator: Validator = "auto")
     """
     run = store.catalog.run(run_id)
     run.require_evaluation()
+    known = store.catalog.guard(run.run_id)
+    if known is not None and store.responses.thinned_at(run.run_id):
+        return known  # retention took the outputs out: what was found of them stands
     by_benchmark: dict[str, list[Measurement]] = defaultdict(list)
     for measurement in store.catalog.measurements(run.run_id):
         by_benchmark[measurement.benchmark_id].append(measurement)

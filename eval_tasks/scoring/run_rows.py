@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from eval_tasks.errors import DataError
+from eval_tasks.errors import DataError, UserError
 from eval_tasks.records import BenchmarkVersion, Item, Plan, Response, Score
 from eval_tasks.scoring.marking import score
 from eval_tasks.store import Store
@@ -37,8 +37,10 @@ def stored_answers(
 ) -> Iterator[Answer]:
     """Each of the `planned` items with its response, in item_id order, a few in memory; ``missing`` without a row.
 
-    Raises DataError for a row that was not planned, or is there twice.
+    Raises DataError for a row that was not planned, or is there twice, UserError for a run whose outputs are gone.
     """
+    if thinned_at := store.responses.thinned_at(run_id):
+        raise UserError(f"run {run_id}: retention took its outputs out at {thinned_at}; it keeps the scores it has")
     items = store.blobs.iter_items(benchmark.items_blob, planned)
     for response in store.responses.rows(run_id, benchmark.benchmark_id):
         for item in items:

@@ -31,6 +31,7 @@ from eval_tasks.store.queue import WorkQueue
 from eval_tasks.store.replies import Replies
 from eval_tasks.store.scans import Scans
 from eval_tasks.store.schema import migrate, prepare
+from eval_tasks.store.upkeep import Orphan, Upkeep
 
 if TYPE_CHECKING:
     from eval_tasks.store.responses import Responses
@@ -44,6 +45,7 @@ __all__ = [
     "Grader",
     "HubFiles",
     "LandingRow",
+    "Orphan",
     "ReportRow",
     "SeriesPoint",
     "ShardRow",
@@ -65,6 +67,7 @@ class Store:
         self.hub_files = HubFiles(files, self.blobs)
         self.replies = Replies(files)
         self.scans = Scans(files)
+        self.upkeep = Upkeep(files, database, self.blobs)
 
     @cached_property
     def responses(self) -> Responses:

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -89,6 +90,19 @@ class FileStore:
         found = (str(entry["name"]).rsplit("/", 1)[-1] for entry in entries if entry["type"] == "file")
         return sorted(f"{folder}/{name}" for name in found)
 
+    def walk(self, folder: str) -> list[tuple[str, int, float | None]]:
+        """(name, size, seconds since 1970 of its last change) of every file under `folder`; an absent one is empty.
+
+        The time is None where storage does not tell it.
+        """
+        try:
+            with _storage_errors("list", self.uri(folder)):
+                found: dict[str, dict[str, Any]] = self._fs.find(self._path(folder), detail=True)
+        except FileNotFoundError:
+            return []
+        start = len(f"{self._root}/")
+        return [(path[start:], int(info.get("size") or 0), _modified(info)) for path, info in sorted(found.items())]
+
     def write(self, name: str, data: bytes) -> None:
         """`data` under `name`, replacing what was there."""
         with self.draft(name) as draft:
@@ -134,6 +148,17 @@ class FileStore:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def _modified(info: dict[str, Any]) -> float | None:
+    """When a file was last changed, in the words of the storage client at hand."""
+    for key in ("mtime", "LastModified", "last_modified", "updated", "created"):
+        value = info.get(key)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return None
 
 
 @contextmanager

@@ -135,6 +135,12 @@ class WorkQueue:
         found = self._database.read(lambda connection: connection.execute(statement).all())
         return {PENDING: 0, RUNNING: 0, DONE: 0, **{str(state): int(n) for state, n in found}}
 
+    def uncompacted(self) -> dict[str, int]:
+        """How many per-item rows each run has, for runs that have any."""
+        statement = select(work_items.c.run_id, func.count()).group_by(work_items.c.run_id)
+        rows = self._database.read(lambda connection: connection.execute(statement).all())
+        return {str(run_id): int(n_rows) for run_id, n_rows in rows}
+
     def compact(self, run_id: str) -> int:
         """Drop the per-item rows of a run all of whose work is done; gives how many. Results and counts stay.
 

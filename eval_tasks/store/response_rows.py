@@ -103,3 +103,15 @@ def _without_nan(values: Sequence[float]) -> list[float | None]:
 
 def _with_nan(values: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(nan if value is None else value for value in values)
+
+
+def without_outputs(table: Any) -> Any:
+    """A table of responses with what a model wrote, and every value per token, taken out."""
+    for name in ("output", "output_ids", "token_logprobs", "samples"):
+        field = table.schema.field(name)
+        if field.nullable:
+            empty = pa.nulls(table.num_rows, field.type)
+        else:
+            empty = pa.repeat(pa.scalar("" if pa.types.is_string(field.type) else [], field.type), table.num_rows)
+        table = table.set_column(table.schema.get_field_index(name), field, empty)
+    return table

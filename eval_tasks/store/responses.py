@@ -18,7 +18,7 @@ from eval_tasks.store.files import FileStore
 from eval_tasks.store.identity import rows_digest, storable_response, stored_row_digest
 from eval_tasks.store.named_files import NamedFiles
 from eval_tasks.store.parquet import RESPONSES, opened
-from eval_tasks.store.response_rows import responses_of, table_of
+from eval_tasks.store.response_rows import responses_of, table_of, without_outputs
 
 
 class Responses:
@@ -87,6 +87,25 @@ class Responses:
             raise DataError(f"{self._files.uri(name)} is damaged: {error}") from error
         return manifest
 
+    def thinned_at(self, run_id: str) -> str:
+        """When retention took the outputs out of a closed run's rows; '' where it has not."""
+        return str(self.manifest(run_id).get("thinned_at", ""))
+
+    def thin(self, run_id: str, at: str) -> int:
+        """Take outputs and values per token out of a closed run's rows, and say so in its manifest; gives bytes saved.
+
+        Ids, statuses, sums of logprobs, counts and row digests stay: the run is compared as before, and cannot be
+        scored again. The manifest switches to new files at once; the old ones are orphans from then on. A no-op when
+        repeated.
+        """
+        manifest = self.manifest(run_id)
+        if manifest.get("thinned_at"):
+            return 0
+        entries = [self._thinned(entry) for entry in manifest["files"]]
+        saved: int = sum(old["size"] - new["size"] for old, new in zip(manifest["files"], entries, strict=True))
+        self._files.write(_manifest_name(run_id), canonical_json({**manifest, "files": entries, "thinned_at": at}))
+        return saved
+
     def benchmarks(self, run_id: str) -> list[str]:
         """The benchmark ids that a closed run has rows of."""
         return [entry["benchmark_id"] for entry in self.manifest(run_id)["files"]]
@@ -150,6 +169,18 @@ class Responses:
         if manifest["results_digest"] != results_digest:
             raise DataError(f"run {run_id!r} is closed with other results: its rows are not the same the second time")
         return digest_bytes(canonical_json(manifest))
+
+    def _thinned(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry of a new file with the rows of another, without their outputs."""
+        name = f"{entry['name'].removesuffix('.parquet')}-thin.parquet"
+        with (
+            self._named.open(entry) as file,
+            self._files.draft(name) as draft,
+            RESPONSES.writer(draft.handle) as writer,
+        ):
+            for group in range(file.num_row_groups):
+                writer.write_table(without_outputs(RESPONSES.read(file, None, [group])))
+        return {**entry, **NamedFiles.entry(name, draft)}
 
     def _remove_batches(self, run_id: str, results: Mapping[int, str]) -> None:
         """Remove what the manifest has replaced, and what a closer that died, or a pod that came late, left of it."""

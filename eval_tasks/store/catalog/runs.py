@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from eval_tasks.records import Run
 from eval_tasks.records.grader import JUDGE
 from eval_tasks.store.catalog.part import CatalogPart, decode, encode, record_at, unknown
 from eval_tasks.store.database import insert_of
+from eval_tasks.store.tables import baselines, blocks, nights, reruns
 from eval_tasks.store.tables import runs as table
 
 _SHOWN_MATCHES = 5
@@ -68,6 +70,17 @@ class Runs(CatalogPart):
 
         return self._database.write(pin)
 
+    def runs_stood_on(self) -> set[str]:
+        """The ids of the runs that a baseline, a block, a night or a comparison of reruns names."""
+
+        def read(connection: Connection) -> set[str]:
+            texts = [text for t in _STOOD_ON for text in connection.execute(select(t.c.record)).scalars()]
+            ids = connection.execute(select(table.c.run_id)).scalars()
+            named = set(re.findall(r"[0-9a-f]{32,}", " ".join(texts)))
+            return {run_id for run_id in ids if run_id in named}
+
+        return self._database.read(read)
+
     def runs(
         self,
         *,
@@ -103,6 +116,10 @@ class Runs(CatalogPart):
             where.append(of_a_judge if judging else not_(of_a_judge))
         statement = select(table.c.record).where(*where).order_by(table.c.created_at.desc(), table.c.seq.desc())
         return self._find(Run, statement.limit(limit) if limit is not None else statement)
+
+
+# What compares a run's rows again, or names them as the standard: outputs that these stand on stay.
+_STOOD_ON = (baselines, blocks, reruns, nights)
 
 
 def require_run(connection: Connection, run_id: str) -> None:
