@@ -44,7 +44,6 @@ os.environ |= {
     "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(_REPOSITORY / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }

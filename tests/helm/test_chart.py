@@ -217,3 +217,27 @@ def test_airflows_values_name_the_locked_airflow_and_hold_no_secret() -> None:
     assert "metadataConnection" not in found["data"]
     assert not {"fernetKey", "webserverSecretKey", "apiSecretKey", "jwtSecret"} & found.keys()
     assert found["images"]["airflow"]["tag"] == yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
+
+
+@pytest.mark.parametrize("name", ["airflow-values.yaml", "airflow-telemetry.yaml"])
+def test_every_option_is_one_that_the_locked_airflow_knows_and_does_not_drop(name: str) -> None:
+    import airflow
+
+    text = (Path(airflow.__path__[0]) / "config_templates/config.yml").read_text("utf-8")
+    known = yaml.safe_load(text)
+    for section, options in yaml.safe_load((HELM_FOLDER / name).read_text("utf-8"))["config"].items():
+        assert section in known, section
+        for option in options:
+            assert option in known[section]["options"], f"{section}.{option}"
+            assert not known[section]["options"][option].get("version_deprecated"), f"{section}.{option}"
+
+
+def test_telemetry_adds_variables_and_replaces_none_of_ours() -> None:
+    """Helm does not merge lists: what stands in `env` would be lost."""
+    telemetry = yaml.safe_load((HELM_FOLDER / "airflow-telemetry.yaml").read_text("utf-8"))
+    assert telemetry.keys() == {"extraEnv", "config"} and "extraEnv" not in airflow_values()
+    assert {entry["name"] for entry in yaml.safe_load(telemetry["extraEnv"])} == {
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_PROTOCOL",
+        "OTEL_SERVICE_NAME",
+    }

@@ -135,7 +135,6 @@ class Home:
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             # A scheduler that was killed is replaced within seconds; its tasks need not wait five minutes to be found.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         }
 
