@@ -3,7 +3,7 @@
 One JSON line per figure, with its bound and whether it was met. `figure` is wall seconds, the median of processes that
 take turns with the reference's; `ratio` is the reference's CPU seconds by ours. Where `.venv-lm-eval` is not there
 (`make parity-env`) or the public data is not, the line says what was skipped. `regrade` is of stored outputs, from the
-store and back, with the peak memory of its process.
+store and back, in one process, with its peak memory and the machine's load: on a busy one its CPU seconds say more.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def regraded(home: Path, n: int) -> dict[str, Any]:
         "unit": "s",
         **_against("regrade", cost["seconds"]),
         "cpu_seconds": round(cost["cpu_seconds"], 2),
+        "load": round(os.getloadavg()[0], 1),
         "peak_mb": round(cost["peak_mb"]),
         "most_mb": MOST_MB,
         "memory_met": cost["peak_mb"] < MOST_MB,
