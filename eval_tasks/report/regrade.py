@@ -25,17 +25,7 @@ _LONGEST_EXCERPT = 1_200
 _LONGEST_NAME = 80
 _MOST_DETAILED = 40  # benchmarks of runs whose groups and items a page shows; all are in its first table
 
-_HEADINGS = (
-    "Old",
-    "95 % interval",
-    "n old",
-    "New",
-    "95 % interval of new",
-    "n new",
-    "New - old",
-    "95 % of it",
-    "Flips",
-)
+_HEADINGS = ("Old", "n old", "New", "n new", "New - old", "Flips")
 
 
 def regrade_json(moved: Sequence[MovedScores]) -> dict[str, Any]:
@@ -107,7 +97,7 @@ def overview(moved: Sequence[MovedScores]) -> Table:
     """One row for each benchmark of each run."""
     return Table(
         name="moved",
-        caption="Old and new score of each run, paired by item; in points unless the metric has another unit",
+        caption="Scores and their difference, paired by item, with 95 % intervals; in points but for other units",
         columns=(
             Column(heading="Run and benchmark"),
             Column(heading="Old grader", style="code"),
@@ -132,16 +122,17 @@ def group_table(m: MovedScores, number: int) -> Table:
 
 def _numbers(g: GroupMove, unit: str) -> tuple[str, ...]:
     return (
-        amount(g.old, unit),
-        interval(g.old_ci95, unit),
+        _with_interval(amount(g.old, unit), interval(g.old_ci95, unit)),
         count(g.n_old),
-        amount(g.new, unit),
-        interval(g.new_ci95, unit),
+        _with_interval(amount(g.new, unit), interval(g.new_ci95, unit)),
         count(g.n_new),
-        change(g.delta, unit),
-        change_interval(g.ci95, unit),
+        _with_interval(change(g.delta, unit), change_interval(g.ci95, unit)),
         _flips(g),
     )
+
+
+def _with_interval(number: str, ends: str) -> str:
+    return number if ends == ABSENT else f"{number} {ends}"
 
 
 def _flips(g: GroupMove) -> str:
