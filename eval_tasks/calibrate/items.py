@@ -58,7 +58,9 @@ def item_records(
                 link_ci95=None if link_ends[0] is None or link_ends[1] is None else (link_ends[0], link_ends[1]),
                 q=q,
                 chance_q=chance_q,
-                flags=_flags(_number(analysis.link[j]), q, chance_q, (share, low, high), chance or 0.0),
+                flags=_flags(
+                    (_number(analysis.link[j]), link_ends[0]), (q, chance_q), (share, low, high), chance or 0.0
+                ),
                 **(_parameters(fit, place[j], widened) if j in place else {}),
             )
         )
@@ -107,19 +109,23 @@ def _parameters(fit: Calibration2PL, k: int, widened: float) -> Mapping[str, Any
 
 
 def _flags(
-    link: float | None,
-    q: float | None,
-    chance_q: float | None,
+    links: tuple[float | None, float | None],
+    adjusted: tuple[float | None, float | None],
     share: tuple[float | None, float | None, float | None],
     chance: float,
 ) -> tuple[ItemFlag, ...]:
-    mean, low, high = share
+    """`links`: with ability, and its lower end; `adjusted`: q of the link and of chance.
+
+    An item that few (or nearly all) have right is no trouble while it is the abler ones who have it right.
+    """
+    (link, lowest), (q, chance_q), (mean, low, high) = links, adjusted, share
+    telling = lowest is not None and lowest > 0
     known = chance + EXTREME * (1 - chance)
     found = {
         "negative_discrimination": link is not None and link < 0 and q is not None and q <= _LEVEL,
         "below_chance": chance_q is not None and chance_q <= _LEVEL,
-        "too_hard": mean == 0 or (high is not None and high < known),
-        "too_easy": mean == 1 or (low is not None and low > 1 - EXTREME),
+        "too_hard": mean == 0 or (high is not None and high < known and not telling),
+        "too_easy": mean == 1 or (low is not None and low > 1 - EXTREME and not telling),
     }
     return tuple(flag for flag in FLAGS if found[flag])
 

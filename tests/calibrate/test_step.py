@@ -40,6 +40,8 @@ def test_planted_faults_are_found(archive):
     sound = next(i for i in items.values() if not i.flags and i.difficulty is not None)
     assert sound.difficulty == pytest.approx(-sound.intercept / sound.discrimination, abs=1e-4)
     assert sound.common_wrong is None
+    few = [i for i in items.values() if i.link_ci95 is not None and i.link_ci95[0] > 0 and i.share_ci95[1] < 0.325]
+    assert few and all("too_hard" not in i.flags for i in few), "few are right, and these are the abler ones"
     assert found.notes == () and found.reliability > 0.9
 
 
