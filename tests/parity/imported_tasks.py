@@ -135,7 +135,9 @@ def _written(converted: Converted, rows: Sequence[Any], examples: Sequence[Any],
         shown = list(converted.examples) or examples
         document["few_shot"] = {**few_shot, "select": "first"}
         if "source" in few_shot:
-            document["few_shot"]["source"] = _data(folder / "examples.jsonl", shown) | where
+            document["few_shot"]["source"] = _data(folder / "examples.jsonl", shown) | (
+                {} if converted.examples else where
+            )
     path = folder / "benchmark.yaml"
     path.write_text(dump_yaml(document), "utf-8")
     return path

@@ -84,6 +84,29 @@ class Worker:
         ]
         return {"samples": samples}
 
+    def log_samples(self, folder: str, task: str, num_fewshot: int, batch_size: int, out: str) -> dict[str, Any]:
+        """What ``lm_eval --log_samples --output_path OUT`` writes for a task file of `folder`, and its results."""
+        from lm_eval.evaluator import simple_evaluate
+        from lm_eval.loggers import EvaluationTracker
+        from lm_eval.tasks import TaskManager
+
+        self._model.batch_size_per_gpu = batch_size
+        tracker = EvaluationTracker(output_path=out)
+        results = simple_evaluate(
+            model=self._model,
+            model_args="pretrained=model",  # what the folder in OUT is named for
+            tasks=[task],
+            task_manager=TaskManager(include_path=folder, include_defaults=False),
+            num_fewshot=num_fewshot,
+            log_samples=True,
+            bootstrap_iters=0,
+            evaluation_tracker=tracker,
+        )
+        samples = results.pop("samples")
+        tracker.save_results_aggregated(results=results, samples=samples)
+        tracker.save_results_samples(task_name=task, samples=samples[task])
+        return {"results": results["results"][task]}
+
     def tasks_folder(self) -> dict[str, Any]:
         """Where the task files of lm-eval's own wheel are."""
         import lm_eval

@@ -98,7 +98,8 @@ def _of(fixed: Sequence[str]) -> list[Content]:
 
 def _text_of(name: str) -> Content:
     """Texts that differ from column to column."""
-    return lambda number: f"{_text(number + sum(map(ord, name)) % 7)} {name[:1].lower()}{sum(map(ord, name))}"
+    gap = " <...>" if name == "question" else ""  # where a task puts its choices
+    return lambda number: f"{_text(number + sum(map(ord, name)) % 7)}{gap} {name[:1].lower()}{sum(map(ord, name))}"
 
 
 def _text(number: int) -> str:
@@ -129,10 +130,10 @@ def _worked(number: int) -> str:
 _TEXTS = (
     r"[A-E]|option_?s?_?[a-eA-E]|mc_answer\d|sol\d|answer[A-E]|ending\d|.*[sS]entence.*\d?|sentence_(good|bad)|premise|"
     r"hypothesis|.*passage|context|[qQ]uestion.*|query.*|text\d?|story|distractor\d|correct_answer|support|goal|tweet|review|"
-    r"headline_text|instruction|inputs?|start.*|input_sentence_\d|Input.*\d|RandomFifth.*|paragraph|scenario|excuse|document_str|"
+    r"headline_text|instruction|inputs?|startphrase|input_sentence_\d|Input.*\d|RandomFifth.*|paragraph|scenario|excuse|document_str|"
     r"retrieved_case.*|statement\d|facts_.*|defendant_claim|effect|cause|qtext|ex_question|prompt.*|content|source|correction|"
-    r"sentence_quiz\d|correct|wrong|answer_(not_)?matching_behavior|trait|topic|pronoun|occupation|participant|end\d|"
-    r"context_formula|hypothesis_formula"
+    r"sentence_quiz\d|correct|wrong|answer_(not_)?matching_behavior|trait|topic|pronoun|occupation|participant|"
+    r"context_formula|hypothesis_formula|input_question"
 )
 
 _NAMED: Mapping[str, Sequence[Content]] = {
@@ -141,6 +142,11 @@ _NAMED: Mapping[str, Sequence[Content]] = {
         lambda number: [{"aid": k + 1, "atext": text} for k, text in enumerate(_list(number))],
         lambda number: {"text": _list(number)},
     ),
+    "start1": (lambda number: number % 3,),
+    "end1": (lambda number: number % 3 + 4,),
+    "polarity": (lambda number: ("positif", "negatif", "neutre")[number % 3],),
+    "input_choice_list": (lambda number: dict(zip("ABCD", _list(number), strict=True)),),
+    "input_correct_responses": (lambda number: ["ABCD"[number % 4]],),
     "targets": (lambda number: [_list(number)[number % 4]],),
     "multiple_choice_targets": (_list,),
     "multiple_choice_scores": (lambda number: [int(k == number % 4) for k in range(4)],),

@@ -40,6 +40,7 @@ TASKS = {
         "nq_open/nq_open",
         "mgsm/direct/mgsm_direct_en",
         "babi/babi",
+        "llama3/instruct/mmlu_es/mmlu_es_econometrics",
         "super_glue/boolq/seq2seq",
         "mmlu/generative/mmlu_anatomy",
         "mmlu/flan_cot_zeroshot/mmlu_anatomy",
