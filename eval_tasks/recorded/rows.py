@@ -11,6 +11,9 @@ from typing import Any
 
 from eval_tasks.errors import UserError
 
+_ROUNDING = 1e-3
+"""How far above 0 a sum of rounded logarithms may come."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRow:
@@ -72,12 +75,15 @@ def truth(where: str, value: object) -> bool:
 
 
 def logprob(where: str, value: object) -> float:
-    """A logprob, NaN for null or a number that is none. Raises UserError for what is no number."""
+    """A logprob, NaN for null or a number that is none. Raises UserError for what is no number, or above 0."""
     if value is None:
         return math.nan
     try:
         if isinstance(value, bool):
             raise ValueError("a truth value")
-        return float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise UserError(f"{where}: logprob {value!r}; expected a number") from error
+    if number > _ROUNDING:
+        raise UserError(f"{where}: logprob {value!r} is above 0; give natural logarithms, not probabilities or logits")
+    return number

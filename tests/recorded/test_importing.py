@@ -78,6 +78,21 @@ def test_plain_rows_are_scored_and_measured(store: Store, imports: Callable[...,
     assert guard(store, run_id=report.run_id, now=NOW).checks["row_count"] == "passed"
 
 
+def test_odd_texts_are_kept_and_scored(store: Store, imports: Callable[..., ImportReport]) -> None:
+    """A lone surrogate, which no file can hold, becomes U+FFFD; an empty text is an answer, and wrong."""
+    rows = texts(bool)
+    rows[0]["output"], rows[1]["output"] = "\ud800 #### 1", ""
+    report = imports(rows)
+    strict = measured(store, report.run_id)["strict"]
+    assert (strict.score, strict.n, strict.n_invalid) == (
+        pytest.approx((N_GENERATED - 1) / N_GENERATED),
+        N_GENERATED,
+        0,
+    )
+    outputs = store.responses.read(report.run_id, strict.benchmark_id, ["output"])["output"].to_pylist()
+    assert outputs[:2] == ["\ufffd #### 1", ""]
+
+
 def test_a_run_that_was_imported_claims_nothing(store: Store, imports: Callable[..., ImportReport]) -> None:
     run = store.catalog.run(imports(texts(bool)).run_id)
     assert (run.origin, run.env_fingerprint, run.config_digest) == ("imported", None, None)
@@ -192,6 +207,12 @@ def test_inspect_samples(store: Store, imports: Callable[..., ImportReport]) -> 
         ),
         ([{"item_id": "c001", "choice_logprobs": [-1.0] * 4, "greedy": [1] * 4}], "colours", "jsonl", "true or false"),
         ([{"doc_id": "c001", "resps": [[["-1.0", "yes"]]] * 4}], "colours", "lm-eval", "'yes' says not whether"),
+        (
+            [{"item_id": "c001", "choice_logprobs": [0.7, 0.1, 0.1, 0.1]}],
+            "colours",
+            "jsonl",
+            "above 0; give natural log",
+        ),
         ([{"item_id": "c001", "output": "A"}], "colours", "jsonl", "scored by the logprobs"),
         ([{"item_id": "g001", "choice_logprobs": [-1.0]}], "colour-sums", "jsonl", "asks for text"),
         ([{"item_id": "t001", "output": "A"}], "colour-text", "jsonl", "of kind loss"),
