@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, Table, select, update
@@ -62,6 +63,28 @@ def change(connection: Connection, table: Table, key: dict[str, Any], values: di
     """Set columns of the row with that key, which is there."""
     where = [table.c[name] == value for name, value in key.items()]
     connection.execute(update(table).where(*where).values(values))
+
+
+def put_next_version(connection: Connection, table: Table, record: R, *, key: str, identity: str) -> R:
+    """Insert a record under the next `version` of its `key`, unless its content is there; gives what is stored.
+
+    `key` and `identity`: names of a field or property of the record and of a column; (key, version) is unique, and
+    equal `identity` is equal content.
+    """
+    wanted = getattr(record, key)
+    while True:
+        rows = connection.execute(select(table.c.record).where(table.c[key] == wanted)).scalars()
+        known: list[Any] = [decode(type(record), text) for text in rows]
+        same: R | None = next((k for k in known if getattr(k, identity) == getattr(record, identity)), None)
+        if same is not None:
+            return same
+        version = 1 + max((k.version for k in known), default=0)
+        kept: R = replace(record, version=version)  # type: ignore[type-var]
+        values = {key: wanted, "version": version, identity: getattr(kept, identity), "record": encode(kept)}
+        # Another process may have taken the version since it was looked for.
+        statement = insert_of(connection, table).values(values)
+        if connection.execute(statement.on_conflict_do_nothing(index_elements=[key, "version"])).rowcount:
+            return kept
 
 
 def record_at(connection: Connection, table: Table, key: dict[str, Any]) -> str | None:

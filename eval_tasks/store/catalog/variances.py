@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import and_, or_, select
 
 from eval_tasks.records import RerunComparison, SeedStudy
-from eval_tasks.store.catalog.part import CatalogPart, decode, encode, put, unknown
-from eval_tasks.store.database import insert_of
+from eval_tasks.store.catalog.part import CatalogPart, encode, put, put_next_version, unknown
 from eval_tasks.store.tables import reruns, seed_studies
 
 
@@ -17,24 +14,9 @@ class Variances(CatalogPart):
 
     def save_seed_study(self, study: SeedStudy) -> SeedStudy:
         """Record a study; gives what is stored. Other content under its name is its next version, the same none."""
-
-        def save(connection: Connection) -> SeedStudy:
-            while True:
-                where = seed_studies.c.name == study.name
-                rows = connection.execute(select(seed_studies.c.record).where(where)).scalars()
-                known = [decode(SeedStudy, text) for text in rows]
-                same = next((k for k in known if k.study_id == study.study_id), None)
-                if same is not None:
-                    return same
-                kept = replace(study, version=1 + max((k.version for k in known), default=0))
-                values = {"name": kept.name, "version": kept.version, "study_id": kept.study_id, "record": encode(kept)}
-                # Another process may have taken the version since it was looked for.
-                statement = insert_of(connection, seed_studies).values(values)
-                done = connection.execute(statement.on_conflict_do_nothing(index_elements=["name", "version"]))
-                if done.rowcount:
-                    return kept
-
-        return self._database.write(save)
+        return self._database.write(
+            lambda connection: put_next_version(connection, seed_studies, study, key="name", identity="study_id")
+        )
 
     def seed_study(self, name: str, version: int | None = None) -> SeedStudy:
         """A study by name; without `version`, the newest. Raises UserError with close names."""

@@ -112,7 +112,15 @@ def test_shards_keep_what_they_report(store: Store) -> None:
         run_id=run(1).run_id, shard=0, group="logprob", n_batches=2, n_items=40, cost_tokens=900, status="planned"
     )
     assert done == replace(
-        planned, shard=9, status="done", env_fingerprint="f" * 32, node="n1", n_done=40, seconds=1.5, reason="resumed"
+        planned,
+        shard=9,
+        status="done",
+        env_fingerprint="f" * 32,
+        node="n1",
+        n_done=40,
+        seconds=1.5,
+        total_seconds=1.5,
+        reason="resumed",
     )
     store.catalog.save_shards(run(1).run_id, [SHARD, replace(SHARD, shard=10), replace(SHARD, shard=9)])
     assert store.catalog.shards(run(1).run_id) == [planned, done, replace(planned, shard=10)]

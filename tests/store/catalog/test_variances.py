@@ -10,7 +10,7 @@ import pytest
 from eval_tasks.errors import UserError
 from eval_tasks.records import RerunComparison, RerunDifference, Scale, SeedStudy, StudiedBenchmark
 from eval_tasks.store import Store
-from eval_tasks.store.catalog import variances
+from eval_tasks.store.catalog import part
 from eval_tasks.store.catalog.part import encode
 from eval_tasks.store.database import insert_of
 from tests.store.samples import NOW
@@ -65,7 +65,7 @@ def test_of_two_processes_that_record_at_once_each_gets_a_version(
             connection.execute(insert_of(connection, table).values(row))
         return insert_of(connection, table)
 
-    monkeypatch.setattr(variances, "insert_of", insert_second)
+    monkeypatch.setattr(part, "insert_of", insert_second)
     assert store.catalog.save_seed_study(study()).version == 2
     assert [s.source for s in store.catalog.seed_studies()] == ["another process", "table 3"]
 
