@@ -63,7 +63,8 @@ test: install  ## The fast test suite
 	$(PY) -m pytest -m "not full" -n 2 --dist loadfile
 
 test-full: install  ## Everything, with live servers
-	$(PY) -m pytest -m "full"
+	$(PY) -m pytest -m "full" -n 2 --dist loadfile --ignore=tests/end_to_end
+	$(PY) -m pytest -m "full" tests/end_to_end
 
 demo: install  ## A training run, its evaluations by real Airflow, a verdict; the UI stays up until `make down`
 	$(PY) demo/demo.py --home .demo

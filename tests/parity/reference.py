@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -23,14 +24,17 @@ class UnavailableError(Exception):
 def reference_python() -> Path:
     """The interpreter of lm-eval's environment, which is made when it is not there. Raises UnavailableError."""
     try:
-        made = subprocess.run(
-            ["make", "--no-print-directory", "parity-env"],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=_MAKE_SECONDS,
-            check=False,
-        )
+        # Of two test processes one makes it, and the other waits.
+        with (Path(tempfile.gettempdir()) / f"checkpoint-eval-parity-env-{os.getuid()}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            made = subprocess.run(
+                ["make", "--no-print-directory", "parity-env"],
+                cwd=REPOSITORY,
+                capture_output=True,
+                text=True,
+                timeout=_MAKE_SECONDS,
+                check=False,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"`make parity-env` did not run: {error}") from error
     if made.returncode:
