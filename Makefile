@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard simulate-month bench-latency bench-engine bench-engine-gpu clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard simulate-month bench-latency bench-engine bench-engine-gpu bench-contamination clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -108,6 +108,9 @@ bench-scoring: install  ## Seconds of scoring, beside lm-eval's own scorers wher
 
 simulate-month: install  ## 30 days, 1,440 checkpoints, against the real ledger, gate, guard and alerts
 	$(PY) -m tests.simulation.month $(ARGS)
+
+bench-contamination: install  ## Speed of a contamination scan beside a set join and numpy: ten minutes (ARGS="--megabytes 100 --items 10000")
+	$(PY) -m tests.benchmarks.contamination $(ARGS)
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency

@@ -42,6 +42,8 @@ class Findings:
     def __init__(self, table: MatchTable) -> None:
         self._table = table
         self._hasher = Hasher()
+        self._hashes = np.empty(0, np.uint64)
+        self._anchors = np.empty((0, 2), np.int64)
         self._spans = np.empty((_SPANS_AT_FIRST, 6), np.int64)
         self._grams = np.array(table.rule.grams, np.int64)
         self._events: list[tuple[npt.NDArray[np.uint64], Ints]] = []
@@ -75,17 +77,23 @@ class Findings:
         self._order += len(documents.starts)
 
     def _find(self, documents: Documents, numbers: Ints, texts: HashedTexts, grams: Grams) -> None:
-        from eval_tasks.contamination.kernels.grams import find_spans
+        from eval_tasks.contamination.kernels.grams import find_anchors, find_spans
 
         if len(grams.words) < grams.n or len(texts.words) < grams.n:
             return
         table = self._table
-        doc = 0
-        while doc < len(texts.ends):
+        self._make_room(len(texts.words) // (grams.n - grams.k + 1) + len(texts.ends) + 1)
+        n_anchors = find_anchors(
+            texts.words, texts.ends, grams.n, grams.k, grams.bits, grams.shift, self._hashes, self._anchors
+        )
+        anchors = self._anchors[:n_anchors]
+        at = 0
+        while at < n_anchors:
             n, reached = find_spans(
                 texts.words,
                 texts.ends,
-                doc,
+                anchors,
+                at,
                 grams.n,
                 grams.k,
                 grams.words,
@@ -93,8 +101,6 @@ class Findings:
                 grams.slots,
                 grams.follows,
                 grams.counts,
-                grams.bits,
-                grams.shift,
                 table.answers,
                 table.answer_starts,
                 table.answer_lengths,
@@ -106,9 +112,14 @@ class Findings:
             self._number += len(texts.ends)
             if n:
                 self._gather(documents, numbers, texts, self._spans[:n])
-            if reached == doc and reached < len(texts.ends):  # one document has more spans than there is room for
+            if reached == at:  # one document has more spans than there is room for
                 self._spans = np.empty((2 * len(self._spans), 6), np.int64)
-            doc = reached
+            at = reached
+
+    def _make_room(self, n_anchors: int) -> None:
+        if len(self._hashes) < n_anchors:
+            self._hashes = np.empty(n_anchors + n_anchors // 4, np.uint64)
+            self._anchors = np.empty((n_anchors + n_anchors // 4, 2), np.int64)
 
     def _gather(self, documents: Documents, numbers: Ints, texts: HashedTexts, spans: Ints) -> None:
         from eval_tasks.contamination.kernels.grams import merge_spans

@@ -15,7 +15,7 @@ from numba import njit
 
 _BASE = np.uint64(0xD1342543DE82EF95)
 _FINAL = np.uint64(0xDB4F0B9175AE2165)
-_0, _1, _6, _32 = (np.uint64(n) for n in (0, 1, 6, 32))
+_0, _1, _6, _12, _32 = (np.uint64(n) for n in (0, 1, 6, 12, 32))
 _63 = np.uint64(63)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
@@ -23,8 +23,9 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 @njit(inline="always")
 def _gram_hash(words, at, n):
     h = _0
-    for k in range(n):
-        h = h * _BASE + words[at + k]
+    first = np.uint64(at)  # an unsigned index needs no check for negative ones
+    for k in range(np.uint64(n)):
+        h = h * _BASE + words[first + k]
     h = (h ^ (h >> _32)) * _FINAL
     return h ^ (h >> _32)
 
@@ -39,7 +40,7 @@ def _same(a, at_a, b, at_b, n):
 
 @njit(inline="always")
 def _bits(h):
-    return (_1 << (h & _63)) | (_1 << ((h >> _6) & _63))
+    return (_1 << (h & _63)) | (_1 << ((h >> _6) & _63)) | (_1 << ((h >> _12) & _63))
 
 
 @njit(inline="always")
@@ -148,10 +149,37 @@ def _extended(words, begin, end, at, item_words, low, high, position, n, counts)
 
 
 @njit(nogil=True)
+def find_anchors(words, doc_ends, n, k, bits, shift, hashes, anchors):
+    """Places of sampled k-grams that may be in a segment: anchors[a] = (place, document); gives their number.
+
+    Hashes first, then the filter, in two tight loops: so many of its cache misses are under way at once. hashes:
+    uint64, anchors: (., 2) int64, each with room for one k-gram per stride and document.
+    """
+    stride = n - k + 1
+    n_hashes = 0
+    for doc in range(len(doc_ends)):
+        begin = doc_ends[doc - 1] if doc else 0
+        for at in range(begin, doc_ends[doc] - k + 1, stride):
+            hashes[n_hashes] = _gram_hash(words, at, k)
+            anchors[n_hashes, 0] = at
+            anchors[n_hashes, 1] = doc
+            n_hashes += 1
+    n_anchors = 0
+    for each in range(n_hashes):
+        h = hashes[each]
+        mask = _bits(h)
+        anchors[n_anchors, 0] = anchors[each, 0]
+        anchors[n_anchors, 1] = anchors[each, 1]
+        n_anchors += (bits[h >> shift] & mask) == mask
+    return n_anchors
+
+
+@njit(nogil=True)
 def find_spans(
     words,
     doc_ends,
-    first_doc,
+    anchors,
+    first_anchor,
     n,
     k,
     item_words,
@@ -159,8 +187,6 @@ def find_spans(
     slots,
     follows,
     counts,
-    bits,
-    shift,
     answers,
     answer_starts,
     answer_lengths,
@@ -169,66 +195,60 @@ def find_spans(
     first_number,
     spans,
 ):
-    """Maximal spans of at least n words that documents share with segments, from `first_doc` on.
+    """Maximal spans of at least n words around `anchors` that documents share with segments, from `first_anchor` on.
 
     spans[s] = (document, segment, first word in the segment, words, first word in `words`, whether the segment's answer
     stands near). A span that repeats the one before it of its segment is not given again: `last` keeps that one per
     segment, under numbers of documents from `first_number` on, which are new in every call. Gives (spans written,
-    document to go on with): when room runs out, the document in hand is given up.
+    anchor to go on with): when room runs out, the document in hand is given up.
     """
     stride = n - k + 1
-    n_spans = 0
-    for doc in range(first_doc, len(doc_ends)):
-        begin = doc_ends[doc - 1] if doc else 0
-        end = doc_ends[doc]
-        before = n_spans
-        for anchor in range(begin, end - k + 1, stride):
-            h = _gram_hash(words, anchor, k)
-            mask = _bits(h)
-            if bits[h >> shift] & mask != mask:
+    n_spans, before, of_doc, doc = 0, 0, first_anchor, -1
+    for number in range(first_anchor, len(anchors)):
+        anchor = anchors[number, 0]
+        if anchors[number, 1] != doc:
+            doc = anchors[number, 1]
+            before, of_doc = n_spans, number
+            begin = doc_ends[doc - 1] if doc else 0
+            end = doc_ends[doc]
+        for at in range(max(begin, anchor - stride + 1), min(anchor, end - n) + 1):
+            position = _looked_up(words, at, n, item_words, slots)
+            if position < 0:
                 continue
-            for at in range(max(begin, anchor - stride + 1), min(anchor, end - n) + 1):
-                where = _looked_up(words, at, n, item_words, slots)
-                if where < 0:
-                    continue
-                position = where
-                while True:
-                    if counts[position] and not (
-                        at > begin
-                        and position > 0
-                        and counts[position - 1]
-                        and item_words[position - 1] == words[at - 1]
-                    ):
-                        segment = np.searchsorted(segment_starts, position, side="right") - 1
-                        low, high = segment_starts[segment], segment_starts[segment + 1]
-                        start, length = _extended(words, begin, end, at, item_words, low, high, position, n, counts)
-                        same = last[segment, 0] == first_number + doc and last[segment, 1] == start
-                        if length and not (same and last[segment, 2] == length):
-                            if n_spans == len(spans):
-                                return before, doc
-                            word = at - (position - start)
-                            spans[n_spans, 0] = doc
-                            spans[n_spans, 1] = segment
-                            spans[n_spans, 2] = start - low
-                            spans[n_spans, 3] = length
-                            spans[n_spans, 4] = word
-                            spans[n_spans, 5] = answer_lengths[segment] > 0 and _answer_near(
-                                words,
-                                begin,
-                                end,
-                                word,
-                                length,
-                                window,
-                                answers,
-                                answer_starts[segment],
-                                answer_lengths[segment],
-                            )
-                            n_spans += 1
-                            last[segment, 0], last[segment, 1], last[segment, 2] = first_number + doc, start, length
-                    position = np.int64(follows[position])
-                    if position == 0:
-                        break
-    return n_spans, len(doc_ends)
+            while True:
+                if counts[position] and not (
+                    at > begin and position > 0 and counts[position - 1] and item_words[position - 1] == words[at - 1]
+                ):
+                    segment = np.searchsorted(segment_starts, position, side="right") - 1
+                    low, high = segment_starts[segment], segment_starts[segment + 1]
+                    start, length = _extended(words, begin, end, at, item_words, low, high, position, n, counts)
+                    same = last[segment, 0] == first_number + doc and last[segment, 1] == start
+                    if length and not (same and last[segment, 2] == length):
+                        if n_spans == len(spans):
+                            return before, of_doc
+                        word = at - (position - start)
+                        spans[n_spans, 0] = doc
+                        spans[n_spans, 1] = segment
+                        spans[n_spans, 2] = start - low
+                        spans[n_spans, 3] = length
+                        spans[n_spans, 4] = word
+                        spans[n_spans, 5] = answer_lengths[segment] > 0 and _answer_near(
+                            words,
+                            begin,
+                            end,
+                            word,
+                            length,
+                            window,
+                            answers,
+                            answer_starts[segment],
+                            answer_lengths[segment],
+                        )
+                        n_spans += 1
+                        last[segment, 0], last[segment, 1], last[segment, 2] = first_number + doc, start, length
+                position = np.int64(follows[position])
+                if position == 0:
+                    break
+    return n_spans, len(anchors)
 
 
 @njit(nogil=True)
