@@ -86,14 +86,36 @@ def shard_pod_kwargs(
     limits: Limits,
     settings: Settings,
 ) -> list[dict[str, Any]]:
-    """One mapping of operator arguments per shard, JSON throughout."""
+    """One mapping of operator arguments per shard of an evaluation, JSON throughout."""
     template = pod_template(environment, limits, settings, tier=tier)
+    command = ("run-shard", "--plan", plan_uri)
+    return _mappings(command, run_id, shards, group=group, tier=tier, template=template)
+
+
+def scan_pod_kwargs(
+    *,
+    plan_uri: str,
+    scan_id: str,
+    shards: Iterable[int],
+    environment: EnvironmentSpec,
+    limits: Limits,
+    settings: Settings,
+) -> list[dict[str, Any]]:
+    """One mapping of operator arguments per shard of a contamination scan, which uses no accelerator."""
+    template = pod_template(environment.model_copy(update={"gpus": 0}), limits, settings, tier="contamination")
+    command = ("contamination", "scan-shard", "--scan", plan_uri)
+    return _mappings(command, scan_id, shards, group="scan", tier="contamination", template=template)
+
+
+def _mappings(
+    command: tuple[str, ...], run_id: str, shards: Iterable[int], *, group: str, tier: str, template: dict[str, Any]
+) -> list[dict[str, Any]]:
     return [
         {
             # The task instance's id is new at every try, so that a retry never meets the failed pod's name, and it
             # stays the same within one, so that a lost answer to a create can never lead to a second pod.
             "name": f"{group}-{run_id[:8]}-{shard}-{{{{ (ti.id | string)[-8:] }}}}",
-            "arguments": ["run-shard", "--plan", plan_uri, "--shard", str(shard)],
+            "arguments": [*command, "--shard", str(shard)],
             "labels": {
                 "app.kubernetes.io/name": "checkpoint-eval",
                 f"{LABEL}/run": run_id[:63],

@@ -1,8 +1,8 @@
 """`make bench-contamination`: a generated corpus held against 100,000 items of 300 words, beside two plain ways.
 
 One JSON line per figure, in MB of text per second of CPU, reading the zstd Parquet files included: at n = 13, at n = 8
-and 13 together, on one process and on two at once. The baselines (a Python set, vectorised numpy) read a part of the same
-corpus. The benchmark fails when a plant is missed or an item is found that was not planted.
+and 13 together, on one process and on two at once. The baselines (a Python set, vectorised numpy) read a part of the
+same corpus. The benchmark fails when a plant is missed or an item is found that was not planted.
 """
 
 from __future__ import annotations

@@ -203,6 +203,50 @@ def test_a_regrading_runs_a_judge_on_real_pods_and_the_evaluated_model_never(
         assert {r.format for r in store.catalog.reports(made.run_id)} == {"regrade-html", "regrade-json"}
 
 
+@pytest.mark.full
+def test_a_contamination_scan_runs_on_real_pods_and_a_second_one_finds_nothing_to_do(
+    dags: dict[str, DAG],
+    run_dag: Callable[..., DagRun],
+    pod_server: PodServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every registered benchmark is held against the corpus, a pod per shard."""
+    from eval_tasks.contamination.corpus import register_corpus
+    from eval_tasks.settings import Settings
+    from eval_tasks.store import open_store
+    from tests.contamination.corpora import NOW, write_jsonl
+    from tests.planned import register
+
+    monkeypatch.setenv("CHECKPOINT_EVAL_HOME", str(tmp_path / "home"))
+    connection = {"conn_type": "kubernetes", "extra": {"kube_config_path": str(pod_server.kubeconfig)}}
+    monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
+    with open_store(Settings()) as store:
+        register(store, tmp_path / "benchmarks")
+        for n in range(2):
+            write_jsonl(tmp_path / f"web/{n}.jsonl", ["some text of the web"])
+        register_corpus(store, "web", str(tmp_path / "web"), now=NOW)
+    (tmp_path / "home/config.yaml").write_text("contamination: {shard_bytes: 1}\n", "utf-8")
+    dag = dags["contamination_scan"]
+    for task in dag.tasks:
+        arguments = getattr(task, "partial_kwargs", None)
+        if arguments is None:
+            task.retry_delay = timedelta(0)
+        else:
+            arguments |= {"retry_delay": timedelta(0), "poll_interval": 0.5, "logging_interval": 1}
+
+    first = run_dag(dag)
+    assert first.state == "success"
+    assert _states(first) == {task_id: {"success"} for task_id in dag.task_ids}
+    with open_store(Settings()) as store:
+        for benchmark in store.catalog.benchmarks():
+            (check,) = store.catalog.contamination(benchmark.benchmark_id)
+            assert (check.corpus, check.n_documents) == ("web", 2)
+    second = run_dag(dag)
+    assert second.state == "success"
+    assert _states(second)["scan_shard"] == {"skipped"} and _states(second)["close"] == {"success"}
+
+
 def _states(run: DagRun) -> dict[str, set[str]]:
     states: dict[str, set[str]] = {}
     for instance in run.get_task_instances():

@@ -167,9 +167,8 @@ def test_labels_say_the_version_of_the_project(image: str) -> None:
 def test_the_worker_has_what_the_project_declares_at_the_versions_of_the_lock() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    declared = {
-        re.split(r"[<>=!~\[]", text)[0] for text in [*project["dependencies"], *extras["engine"], *extras["s3"]]
-    }
+    wanted = [*project["dependencies"], *(text for name in ("contamination", "engine", "s3") for text in extras[name])]
+    declared = {re.split(r"[<>=!~\[]", text)[0] for text in wanted}
     lines = (REPOSITORY / "images/worker/packages.txt").read_text("utf-8").splitlines()
     packages = [line for line in lines if not line.startswith("#")]
     assert packages == sorted(declared)
