@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eval_tasks.compare.exposure import Exposure
 from eval_tasks.errors import DataError, NotComparableError
 from eval_tasks.records.verdict import Compatibility
 from eval_tasks.stats.companion import item_statuses
@@ -26,7 +27,8 @@ class BenchmarkArms:
     and errors are those within strata, unless items are clustered. `contamination`: item_id -> clean, contaminated,
     not_checkable; None when never checked. `not_tested`: why the benchmark takes no part, such as its quarantine.
     `difference`: which digest differs, in words, when the items of the two may not be the same. `grader`: whose scores.
-    `changed`: ids that stand for another item in each arm, and make no pairs.
+    `changed`: ids that stand for another item in each arm, and make no pairs. `exposure`: items that one arm alone may
+    have seen in training.
     """
 
     benchmark: str
@@ -44,6 +46,7 @@ class BenchmarkArms:
     grader: str = ""
     stratified: bool = False
     changed: frozenset[str] = frozenset()
+    exposure: Exposure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,7 @@ class Pairs:
     full_b: float | None
     overlap_only: bool
     strata: IntArray | None = None
+    exposed: BoolArray | None = None
 
     def only_clean(self) -> Pairs:
         """The pairs that are known to be clean; missing items are then unknown and bound nothing."""
@@ -80,6 +84,7 @@ class Pairs:
             clusters=None if self.clusters is None else self.clusters.filter(pa.array(keep)),
             strata=None if self.strata is None else self.strata[keep],
             clean=None,
+            exposed=None,
             n_missing=0,
             gap=None,
         )
@@ -119,6 +124,10 @@ def pair_with_ids(arms: BenchmarkArms) -> tuple[pa.Array, Pairs]:
         cluster = _names(arms.a, kept_a, ids_a)
     if arms.contamination is not None:
         clean = item_statuses(pa.chunked_array([ids_a.take(pa.array(kept_a))]), arms.contamination) == "clean"
+    exposed = None
+    if arms.exposure is not None and clean is not None:
+        listed = pa.array(sorted(arms.exposure.item_ids), pa.string())
+        exposed = np.asarray(pc.is_in(ids_a.take(pa.array(kept_a)), value_set=listed).to_numpy(zero_copy_only=False))
     alone = int(np.count_nonzero(~items_a.excluded)) + int(np.count_nonzero(~items_b.excluded))
     shared = int(np.count_nonzero(~items_a.excluded[rows_a])) + int(np.count_nonzero(~items_b.excluded[rows_b]))
     pairs = Pairs(
@@ -137,6 +146,7 @@ def pair_with_ids(arms: BenchmarkArms) -> tuple[pa.Array, Pairs]:
         full_a=_full_score(items_a.values, items_a.weights),
         full_b=_full_score(items_b.values, items_b.weights),
         strata=stratum_codes(arms.a["stratum"])[kept_a] if arms.stratified and not arms.clustered else None,
+        exposed=exposed,
         overlap_only=len(rows_a) < max(len(ids_a), len(ids_b)),
     )
     return ids_a.take(pa.array(kept_a)), pairs

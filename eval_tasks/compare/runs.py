@@ -5,7 +5,7 @@ Reads scores by column; reads no output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from eval_tasks.compare.abilities import abilities_of
 from eval_tasks.compare.compared import Compared
 from eval_tasks.compare.compatibility import compatibility, known_compatibility, refuse_mock_against_real
+from eval_tasks.compare.exposure import one_sided
 from eval_tasks.compare.graders import GradersOnRecord, common_grader, scored_by
 from eval_tasks.compare.items import changed_items
 from eval_tasks.compare.measured import known_noise, sources
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Around:
-    """What is known beside the scores: (benchmark_id, metric) -> why it is shut, corpora, and graders."""
+    """What is known beside the scores: (benchmark_id, metric) -> why it is shut, corpora of A and of B, and graders."""
 
     quarantined: Mapping[tuple[str, str], str]
-    corpora: tuple[str, ...]
+    corpora: tuple[tuple[str, ...], tuple[str, ...]]
     graders: GradersOnRecord
 
 
@@ -91,7 +92,9 @@ def compare(
         graders = scored_by(store, arms.a, arms.b, versions, grader)
         versions = {name: versions[name] for name in graders}
     around = _Around(
-        quarantined=_quarantined(store, arms), corpora=_corpora(store, (*a, *b)), graders=GradersOnRecord(store)
+        quarantined=_quarantined(store, arms),
+        corpora=(_corpora(store, a), _corpora(store, b)),
+        graders=GradersOnRecord(store),
     )
     tables = {name: _tables(store, arms, pair, rule, graders.get(name)) for name, pair in versions.items()}
     listed = [_arms(store, arms, versions[name], tables[name], around) for name in versions]
@@ -206,7 +209,7 @@ def _arms(
     metric, grader = tables.metric, tables.grader
     level, difference = known_compatibility((arms.a[0], arms.b[0]), versions)
     rows = [mean_rows(in_a.name, f"arm {arm}", side) for arm, side in zip("AB", tables.rows, strict=True)]
-    contamination, note = _contamination(store, around.corpora, in_a)
+    contamination, note = _contamination(store, {*around.corpora[0], *around.corpora[1]}, in_a)
     changed = changed_items(store, in_a, in_b)
     found = BenchmarkArms(
         benchmark=in_a.name,
@@ -223,6 +226,7 @@ def _arms(
         grader=grader,
         notes=(*around.graders.notes(grader, in_a.name), *_told(changed)),
         changed=changed,
+        exposure=one_sided(store, in_a.benchmark_id, *around.corpora) if in_a == in_b else None,
         not_tested=next((why for v in versions if (why := around.quarantined.get((v.benchmark_id, metric)))), ""),
     )
     if not shares_items(rows[0], rows[1], changed):
@@ -277,12 +281,12 @@ def _quarantined(store: Store, arms: SeedArms) -> dict[tuple[str, str], str]:
 
 
 def _corpora(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
-    """The corpora of all checkpoints: an item that one of them saw is not clean for the pair."""
+    """The corpora of an arm's checkpoints. An item that either arm saw is not clean for the pair."""
     return tuple(sorted({c for run in runs for c in store.catalog.corpora_of(run.request.checkpoint_id)}))
 
 
 def _contamination(
-    store: Store, corpora: tuple[str, ...], benchmark: BenchmarkVersion
+    store: Store, corpora: Collection[str], benchmark: BenchmarkVersion
 ) -> tuple[Mapping[str, str] | None, str]:
     """Statuses of a benchmark's items against those corpora, and in words what was checked."""
     statuses, checks = known_statuses(store, benchmark.benchmark_id, corpora)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from eval_tasks.compare.pairing import BenchmarkArms, Pairs, pair
 from eval_tasks.records import PairedTest
 from eval_tasks.records.verdict import DEFAULT_MARGIN
+from eval_tasks.stats.companion import difference_in_differences
 from eval_tasks.stats.equivalence import equivalence_p, tost_p
 from eval_tasks.stats.influence import IntArray
 from eval_tasks.stats.intervals import Interval
@@ -165,7 +166,11 @@ def _record(
     table = estimate.table
     notes = (*arms.notes, *_notes(arms, pairs, estimate, ci95, compatibility, alpha))
     if clean is not None and _reading(clean, alpha) != _reading(estimate, alpha):
-        notes += ("on the clean items alone the test reads differently; see the companion",)
+        notes += (
+            f"on the clean items alone the test reads differently: {_READINGS[_reading(clean, alpha)]} instead of "
+            f"{_READINGS[_reading(estimate, alpha)]}; see the companion",
+        )
+    notes += _exposure_notes(arms, pairs)
     return PairedTest(
         benchmark=arms.benchmark,
         metric=arms.metric,
@@ -195,6 +200,27 @@ def _record(
         notes=notes,
         grader=arms.grader,
     )
+
+
+def _exposure_notes(arms: BenchmarkArms, pairs: Pairs) -> tuple[str, ...]:
+    """The difference in differences, where one arm alone was trained on corpora that hold items."""
+    if arms.exposure is None or pairs.exposed is None or pairs.clean is None:
+        return ()
+    who, where = arms.exposure.arm, ", ".join(arms.exposure.corpora)
+    n = int(pairs.exposed.sum())
+    found = difference_in_differences(pairs.a - pairs.b, pairs.exposed, pairs.clean)
+    if found is None:
+        few = f"{n} items stand in {where}, which {who} alone was trained on: too few for a difference in differences"
+        return (few,)
+    value, se = found
+    n_clean = int((pairs.clean & ~pairs.exposed).sum())
+    return (
+        f"difference in differences: A - B is {value:+.4f} (SE {se:.4f}) higher on the {n} items that stand in "
+        f"{where}, which {who} alone was trained on, than on the {n_clean} clean ones",
+    )
+
+
+_READINGS = {1: "A higher", -1: "B higher", 0: "no difference shown"}
 
 
 def _reading(estimate: PairedEstimate, alpha: float) -> int:

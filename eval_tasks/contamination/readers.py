@@ -20,6 +20,7 @@ from eval_tasks.records import CorpusFile, CorpusManifest, CorpusPiece
 
 BATCH_BYTES = 4 * 1024 * 1024
 _MOST_ROWS = 20_000
+_PIECE_BYTES = 64 * 1024
 _NAMED = 3
 
 PROBLEMS = {
@@ -262,7 +263,35 @@ def _uncompressed(handle: _Watched, compression: str | None) -> Any:
 
     if compression is None:
         return handle
-    return pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), compression)
+    return _Pieces(pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), compression))
+
+
+class _Pieces:
+    """A stream read piece by piece, so that what comes before the place where it breaks is given first."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._error: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, fewer than `size` at the end and where the stream breaks."""
+        if self._error is not None:
+            raise self._error
+        parts: list[bytes] = []
+        left = size
+        while left > 0:
+            try:
+                piece = self._stream.read(min(left, _PIECE_BYTES))
+            except Exception as error:
+                if not parts:
+                    raise
+                self._error = error
+                break
+            if not piece:
+                break
+            parts.append(piece)
+            left -= len(piece)
+        return b"".join(parts)
 
 
 class _Watched:

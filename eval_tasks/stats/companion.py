@@ -32,6 +32,20 @@ def difference_se(dirty: FloatArray, clean: FloatArray) -> float | None:
     return float(n_dirty / (n_dirty + n_clean) * np.sqrt(variance))
 
 
+def difference_in_differences(
+    differences: FloatArray, exposed: npt.NDArray[np.bool_], clean: npt.NDArray[np.bool_]
+) -> tuple[float, float] | None:
+    """(value, SE) of the mean A - B on items that one arm saw, less that on clean items; item differences as given.
+
+    ``sqrt(s_e^2 / n_e + s_c^2 / n_c)``: the two sets share no item. None where one has fewer than two.
+    """
+    seen, unseen = differences[exposed], differences[clean & ~exposed]
+    if len(seen) < 2 or len(unseen) < 2:
+        return None
+    variance = float(seen.var(ddof=1)) / len(seen) + float(unseen.var(ddof=1)) / len(unseen)
+    return float(seen.mean() - unseen.mean()), float(np.sqrt(variance))
+
+
 def companion(scores: ItemScores, status: npt.NDArray[np.str_], info: MetricTraits) -> Companion:
     """The companion of a metric from its items; `status` has one of clean, contaminated, not_checkable per row."""
     clean = status == "clean"
