@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.end_to_end.conftest import TRAINING_RUN, Installation
 from tests.planned import write_checkpoint
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def api(standalone: Installation) -> Iterator[httpx.Client]:
+    """A client of the REST API with a user's token, as anybody's script would be."""
+    endpoint = standalone.endpoint
+    credentials = {"username": endpoint.user, "password": endpoint.password}
+    token = httpx.post(f"{endpoint.url}/auth/token", json=credentials, trust_env=False).json()["access_token"]
+    url, headers = f"{endpoint.url}/checkpoint-eval/api/v1", {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
+        yield client
 
 
 def test_landed_checkpoints_are_evaluated_in_step_order_and_end_in_a_verdict(
@@ -52,7 +65,7 @@ def test_a_broken_checkpoint_raises_one_alert_and_holds_up_nobody(standalone: In
     assert "pointer" in alerts[0].title + alerts[0].body
 
 
-def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation) -> None:
+def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Installation, api: httpx.Client) -> None:
     # Weights of their own: those of the training run were evaluated before, and the same content is the same run.
     candidate = write_checkpoint(standalone.home / "release" / "candidate-7", seed=7)
     baseline = write_checkpoint(standalone.home / "release" / "baseline-5", seed=5)
@@ -64,7 +77,10 @@ def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Ins
         "rule": "ship-it",
         "notes": "for the release meeting",
     }
-    run_id = standalone.airflow.trigger("evaluate_release", conf)
+    order = {"json": conf, "headers": {"Idempotency-Key": "the release"}}
+    started, again = (api.post("/runs", **order).raise_for_status().json() for _ in range(2))
+    assert (started["existed"], again["existed"]) == (False, True)
+    run_id = started["dag_run_id"]
 
     def approval() -> bool:
         tasks = standalone.airflow.task_instances("evaluate_release", run_id)
@@ -83,3 +99,15 @@ def test_a_release_waits_for_a_person_and_then_ends_in_a_verdict(standalone: Ins
     assert not comparison.exploratory
     html = next(r for r in standalone.store.catalog.reports(run.run_id) if r.format == "html")
     assert b"for the release meeting" in standalone.store.blobs.get(html.blob_digest)
+    shown = api.get(f"/runs/{run.run_id}").raise_for_status().json()
+    assert (shown["reports"], shown["comparisons"]) == (["html", "json"], [comparison.comparison_id])
+    items = api.get(f"/runs/{run.run_id}/items", params={"benchmark": "colours"}).raise_for_status().json()["items"]
+    assert {item["prompt_check"] for item in items} == {"as recorded"}
+
+
+def test_the_api_is_behind_airflows_sign_in(api: httpx.Client) -> None:
+    assert api.get("/runs").status_code == 200
+    assert "/api/v1/runs" in api.get("/openapi.json").json()["paths"]
+    del api.headers["Authorization"]
+    for path in ("/runs", "/openapi.json", "/alerts"):
+        assert api.get(path).status_code == 401, path
