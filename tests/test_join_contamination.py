@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from eval_tasks.guard import guard, step
-from eval_tasks.guard.contract import Breach
+from eval_tasks.guard import contract, guard
 from eval_tasks.join_contamination import join_contamination
 from eval_tasks.store import Store
 from tests.answered import answered, checkpoint
@@ -91,11 +91,13 @@ def test_guard_and_join_at_once_undo_nothing_of_each_other(
     check(store, run_id, "web", 7)
     check(store, run_id, "books", 14)
 
-    def join_meanwhile(store: Store, run_id: str) -> list[Breach]:
-        join_contamination(store, run_id=run_id)
-        return [Breach(check="one_environment", observed="2", expected="one")]
+    plain = contract.shards_part
 
-    monkeypatch.setattr(step, "_environments", join_meanwhile)
+    def join_meanwhile(_: Sequence[str]) -> contract.Part:
+        join_contamination(store, run_id=run_id)
+        return plain(["one environment", "another"])
+
+    monkeypatch.setattr(contract, "shards_part", join_meanwhile)
     guard(store, run_id=run_id, now=NOW)
     acc = next(m for m in store.catalog.measurements(run_id) if m.benchmark == "colours")
     assert acc.companion is not None and acc.quarantined

@@ -182,6 +182,36 @@ CLEARING = Clearing(run_id="r", by="ada", reason="x", at=NOW)
 SHIFT = SensitivityShift(
     benchmark="b", metric="acc", varied="dtype", variant="bfloat16", n=9, score=0.5, delta=0.1, se=None, n_flipped=1
 )
+
+CALIBRATION = records.Calibration(
+    benchmark="b",
+    benchmark_version="1",
+    benchmark_id="id",
+    metric="acc",
+    grader="choice@1",
+    runs=(records.CalibrationRun(run_id="r", checkpoint_id="c", group="llama"),),
+    n_items=10,
+    n_calibrated=9,
+    n_flagged={"too_easy": 1},
+    reliability=0.8,
+    rounds=12,
+    items_blob="blob",
+)
+CALIBRATED = records.CalibratedItem(
+    item_id="i", n_runs=30, n_groups=6, share=0.5, share_ci95=(0.3, 0.7), discrimination=1.5, flags=("too_hard",)
+)
+MANIFEST = records.CorpusManifest(
+    uri="s3://corpus", files=(records.CorpusFile(path="part-0", size=9, version="etag", format="jsonl"),)
+)
+SCAN = records.Scan(
+    corpus="web",
+    corpus_digest="d",
+    manifest_blob="m",
+    benchmark_ids=("id",),
+    rule={"rule": "words-1", "n": [8, 13]},
+    shards=((records.CorpusPiece(file=0, first_group=1, last_group=4),),),
+)
+
 SAMPLES: tuple[Any, ...] = (
     ROW,
     ROWS,
@@ -390,6 +420,43 @@ SAMPLES: tuple[Any, ...] = (
         composite=TEST,
         further_a=("c",),
         recipes=RecipeAnswer(lineage="trained apart", answerable=False, answer="x"),
+    ),
+    CALIBRATION,
+    CALIBRATION.runs[0],
+    CALIBRATED,
+    records.Ability(calibration="b@1/1", calibration_id="c", theta=0.5, se=0.1, ci95=(0.3, 0.7), n=9, gain=1.5),
+    records.AbilityDifference(benchmark="b", metric="acc", calibration="b@1/1", calibration_id="c", theta_a=0.5),
+    records.ItemReport(calibration=CALIBRATION, items=(CALIBRATED,), n_listed=1, texts={"i": ("question", "gold")}),
+    MANIFEST,
+    MANIFEST.files[0],
+    SCAN,
+    SCAN.shards[0][0],
+    records.ShardHits(
+        scan_id="s",
+        shard=0,
+        table_digest="t",
+        runs_blob="r",
+        segments_blob="g",
+        examples_blob="e",
+        n_documents=3,
+        n_words=30,
+        n_bytes=200,
+        problems={"torn_line": 1},
+        named=("line 3 of part-0",),
+    ),
+    records.PastPairs(n_comparisons=1, n_pairs=100, n_discordant=9, n_spread=1, n_spread_pairs=100, variance=0.1),
+    records.PlannedResolution(
+        suite="s",
+        tier="release",
+        benchmark="b",
+        metric="acc",
+        unit="fraction",
+        n=100,
+        basis="past comparisons",
+        discordance=0.1,
+        mde=0.02,
+        n_needed=400,
+        resolves_target=False,
     ),
 )
 
