@@ -14,6 +14,8 @@ from eval_tasks.errors import CheckpointError, did_you_mean
         ("NotComparableError", "UserError"),
         ("CheckpointError", "UserError"),
         ("DriftError", "DataError"),
+        ("UnknownError", "UserError"),
+        ("BudgetError", "UserError"),
     ],
 )
 def test_a_narrower_error_is_handled_as_its_parent(kind: str, parent: str) -> None:
@@ -24,7 +26,7 @@ def test_only_infrastructure_is_worth_another_try() -> None:
     kinds = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, errors.EvalError)]
     retried = {k.__name__ for k in kinds if issubclass(k, errors.InfraError)}
     assert retried == {"InfraError"}
-    assert len(kinds) == 9
+    assert len(kinds) == 11
 
 
 def test_a_checkpoint_error_keeps_its_named_reason() -> None:
