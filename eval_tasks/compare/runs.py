@@ -82,8 +82,6 @@ def compare(
         check_arms(arms)
     elif any(arms.seeds):
         raise UserError("training seeds are named, and each arm has one run; several runs an arm are paired by them")
-    elif a == b:
-        raise UserError(f"run {a[0].run_id} is in both arms; a run differs from itself in nothing")
     for run in (*a, *b):
         refuse_mock_against_real(a[0], run)
     versions = {name: (in_a, in_b) for name, (in_a, in_b) in shared_benchmarks(store, (a, b)).items()}

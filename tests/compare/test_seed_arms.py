@@ -117,6 +117,13 @@ def test_lost_and_excluded_items_of_one_run_are_those_of_its_arm(store):
     assert any(note.startswith("1 items have no score in an arm") for note in test.notes)
 
 
+def test_the_same_content_at_two_steps_is_one_run_and_indistinguishable_from_itself(store):
+    run = arm(store, 1, 0.70, "new")[0]
+    same = compare(store, run, run)
+    assert [t.verdict for t in same.tests] == ["INDISTINGUISHABLE"] * len(same.tests)
+    assert {t.delta for t in same.tests} == {0.0}
+
+
 def test_what_is_no_arm_is_refused_by_name(store):
     a, b = arm(store, 1, 0.70, "new"), arm(store, 11, 0.55, "old")
     with pytest.raises(UserError, match=r"arm B has 1 run; .* both have 3 or more.*seeds record"):
@@ -127,8 +134,6 @@ def test_what_is_no_arm_is_refused_by_name(store):
         compare(store, [a[0], a[0], a[1]], b)
     with pytest.raises(UserError, match="is in both arms"):
         compare(store, a, [a[0], b[1], b[2]])
-    with pytest.raises(UserError, match="is in both arms"):
-        compare(store, a[0], a[0])
     again = run_of(store, 21, 0.7, "new-0").run_id
     with pytest.raises(UserError, match="arm A has training run 'new-0' twice"):
         compare(store, [*a, again], b)
