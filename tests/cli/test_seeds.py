@@ -57,7 +57,7 @@ def test_arms_of_several_runs(run: Run, run_json: Callable[..., Any], runs: list
     assert found["diagnoses"] == []
     assert "arm A has 2 runs" in run("compare", ",".join(runs[:2]), b, code=2)
     assert "an empty run" in run("compare", f"{runs[0]},,{runs[1]}", b, code=2)
-    assert "is in both arms" in run("compare", runs[0], runs[0], code=2)
+    assert "is in both arms" in run("compare", ",".join(runs[:3]), ",".join([runs[0], *runs[3:]]), code=2)
 
 
 def test_a_study_is_imported(run: Run, run_json: Callable[..., Any], runs: list[str], tmp_path: Path) -> None:
