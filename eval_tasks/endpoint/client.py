@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Message = Mapping[str, str]
 
 _PASSES = frozenset({408, 409, 425, 429})
+# What an endpoint says of one request: malformed or too long for it, against the law or its policy.
+_OF_ONE_REQUEST = frozenset({400, 413, 422, 451})
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _LONGEST_WISH = 600.0
@@ -63,7 +65,7 @@ class Reply:
         if not isinstance(body, dict):
             raise ValueError(f"a {type(body).__name__} and no object")
         if body.get("error"):
-            raise ValueError(f"an error in a response of status 200: {str(body['error'])[:_SHOWN]}")
+            raise ValueError(f"an error in a response of status 200: {body['error']}")
         choices = body.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else None
         message = first.get("message") if isinstance(first, dict) else None
@@ -159,15 +161,16 @@ class ChatEndpoint:
         try:
             response = self._client.post(f"{self._config.base_url}/chat/completions", json=dict(body))
         except httpx.TransportError as error:
-            raise _MayPassError(f"{type(error).__name__}: {error}") from error
+            raise _MayPassError(self._masked(f"{type(error).__name__}: {error}")) from error
         except httpx.DecodingError as error:
-            raise _MayPassError(f"a body that cannot be unpacked: {error}") from error
+            raise _MayPassError(self._masked(f"a body that cannot be unpacked: {error}")) from error
         if response.status_code != 200:
             raise self._failure(response)
         try:
             return Reply.of(response.json())
         except (ValueError, RecursionError) as error:
-            raise _MayPassError(f"a body that is no chat completion ({error}): {self._shown(response)}") from error
+            problem = self._masked(str(error))[:_SHOWN]
+            raise _MayPassError(f"a body that is no chat completion ({problem}): {self._shown(response)}") from error
 
     def _failure(self, response: httpx.Response) -> Exception:
         status, said = response.status_code, self._shown(response)
@@ -177,9 +180,11 @@ class ChatEndpoint:
             name = self._access.api_key_env
             key = f"the key in {name} is refused" if name else "it wants a key: name its variable in api_key_env"
             return UserError(f"{self._where}: HTTP {status}; {key}")
-        if status == 404 or status < 400:
-            return UserError(f"{self._where}: HTTP {status}; check base_url and model: {said}")
-        return RefusedError(f"HTTP {status}: {said}")
+        if status == 402:
+            return InfraError(f"{self._where}: HTTP 402: {said}; what was answered is kept: pay, then retry")
+        if status in _OF_ONE_REQUEST:
+            return RefusedError(f"HTTP {status}: {said}")
+        return UserError(f"{self._where}: HTTP {status}; check base_url and model: {said}")
 
     def _wait(self, seconds: float, problem: str) -> None:
         if seconds > _LONGEST_WISH:
@@ -190,17 +195,24 @@ class ChatEndpoint:
             time.sleep(min(left, _LOOKS_EVERY))
 
     def _shown(self, response: httpx.Response) -> str:
-        text = response.text[:_SHOWN].strip() or "an empty body"
+        # Masked before it is cut: a cut through the key would leave a piece of it that nothing finds.
+        return self._masked(response.text)[:_SHOWN].strip() or "an empty body"
+
+    def _masked(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
 
 
 def key_of(access: EndpointAccess) -> str:
-    """The endpoint's key, '' where it wants none. Raises UserError when its variable is not set."""
+    """The endpoint's key, '' where it wants none. Raises UserError when its variable is not set, or holds no key."""
     if not access.api_key_env:
         return ""
     key = os.environ.get(access.api_key_env, "").strip()
     if not key:
         raise UserError(f"the endpoint's key belongs into the variable {access.api_key_env}, which is not set here")
+    if not key.isascii() or not key.isprintable():
+        raise UserError(
+            f"the variable {access.api_key_env} holds characters that no header can carry; set the key alone"
+        )
     return key
 
 

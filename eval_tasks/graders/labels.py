@@ -140,9 +140,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read as text: {error}") from error
     if path.suffix.lower() == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        for row in reader:
-            yield f"{path}, line {reader.line_num}", row
+        yield from _csv_rows(path, text)
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -154,6 +152,17 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if not isinstance(value, dict):
                 raise UserError(f"{where}: expected an object with item_id, rater and label")
             yield where, value
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # Raters paste outputs into a column beside their label; the module's own limit is 128 KiB a field.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            yield f"{path}, line {reader.line_num}", row
+    except csv.Error as error:
+        raise UserError(f"{path}, after line {reader.line_num}: not CSV ({error})") from error
 
 
 def _value(where: str, given: object) -> float:

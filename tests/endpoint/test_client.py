@@ -153,9 +153,28 @@ def test_a_body_that_echoes_the_key_is_shown_without_it(monkeypatch: pytest.Monk
     assert str(refused.value) == "HTTP 400: your key *** is fine"
 
 
+def test_a_key_at_the_edge_of_what_is_shown_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "sesame-street")
+    body = "x" * 295 + "sesame-street"
+    with serving(in_turn([(400, {}, body)])) as fake, pytest.raises(RefusedError) as refused:
+        ask(fake, key="JUDGE_KEY")
+    assert "ses" not in str(refused.value)
+
+
+def test_a_key_that_no_header_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "two\nlines")
+    with serving(in_turn([reply("yes")])) as fake, pytest.raises(UserError, match="JUDGE_KEY holds characters") as no:
+        ask(fake, key="JUDGE_KEY")
+    assert "lines" not in str(no.value)
+    assert fake.asked == []
+
+
 @pytest.mark.parametrize(
     ("answer", "path", "error", "message"),
     [
+        ((402, {}, "no credit"), "", InfraError, "HTTP 402: no credit; what was answered is kept"),
+        ((405, {}, "wrong door"), "", UserError, "HTTP 405; check base_url and model: wrong door"),
+        ((413, {}, "too large"), "", RefusedError, "HTTP 413: too large"),
         ((400, {}, "context too long"), "", RefusedError, "HTTP 400: context too long"),
         ((404, {}, "no such model"), "", UserError, "HTTP 404; check base_url and model: no such model"),
         (reply("yes"), "/other", UserError, "HTTP 404; check base_url"),

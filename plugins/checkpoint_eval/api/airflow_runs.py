@@ -19,14 +19,16 @@ from eval_tasks.errors import DataError, InfraError, UserError
 _TIMEOUT_SECONDS = 30.0
 
 
-def trigger(request: Request, dag_id: str, parameters: dict[str, Any], key: str | None) -> dict[str, Any]:
-    """Start `dag_id` with `parameters`; `key` makes the run's id, so that the same key starts one run.
+def trigger(
+    request: Request, dag_id: str, parameters: dict[str, Any], *, user_id: str, key: str | None
+) -> dict[str, Any]:
+    """Start `dag_id` with `parameters`; `key` makes the run's id, so that a user's same key starts one run.
 
     Gives dag_id, dag_run_id, state and whether it existed. Raises UserError for parameters that Airflow refuses,
     DataError for a key that was used with others, HTTPException for rights that the caller lacks, InfraError when
     Airflow does not answer.
     """
-    dag_run_id = f"api__{digest_value([dag_id, key])[:32]}" if key else f"api__{uuid4().hex}"
+    dag_run_id = f"api__{digest_value([dag_id, user_id, key])[:32]}" if key else f"api__{uuid4().hex}"
     body = {"dag_run_id": dag_run_id, "logical_date": None, "conf": parameters}
     answer = _call(request, "POST", f"/dags/{dag_id}/dagRuns", body)
     existed = answer.status_code == HTTPStatus.CONFLICT
@@ -45,7 +47,9 @@ def trigger(request: Request, dag_id: str, parameters: dict[str, Any], key: str 
 
 
 def _call(request: Request, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
-    base = conf.get("api", "base_url").rstrip("/")
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    if not base:
+        raise InfraError("Airflow has no [api] base_url, where its own API is reached; set AIRFLOW__API__BASE_URL")
     try:
         with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False) as client:
             return client.request(method, f"{base}/api/v2{path}", json=body, headers=_credential(request))

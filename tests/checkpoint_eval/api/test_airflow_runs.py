@@ -78,6 +78,12 @@ def test_a_release_is_started_as_the_caller_and_once_per_key(client: Client, two
     assert "'my order'" in other.json()["detail"]
 
 
+def test_two_users_may_choose_the_same_key(client: Client, two_runs, airflow) -> None:
+    headers = {"Idempotency-Key": "my order"}
+    ids = {ok(client(who).post(f"{ROOT}/runs", json=ORDER, headers=headers))["dag_run_id"] for who in ("user", "op")}
+    assert len(ids) == 2
+
+
 def test_without_a_key_every_order_is_a_run(client: Client, two_runs, airflow) -> None:
     order = {**ORDER, "tier": "selection"}
     ids = {ok(client("user").post(f"{ROOT}/runs", json=order))["dag_run_id"] for _ in range(2)}
@@ -109,3 +115,10 @@ def test_an_airflow_that_does_not_answer_is_said_so(client: Client, two_runs, mo
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert "base_url" in answer.json()["detail"]
+
+
+def test_an_airflow_without_an_address_is_named(client: Client, two_runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "")
+    answer = client("user").post(f"{ROOT}/runs", json=ORDER)
+    assert answer.status_code == 503
+    assert "AIRFLOW__API__BASE_URL" in answer.json()["detail"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from checkpoint_eval.api.access import EVALUATE, READ
+from checkpoint_eval.api.access import EVALUATE, READ, User
 from checkpoint_eval.api.airflow_runs import trigger
 from checkpoint_eval.api.archive import Archive
 from checkpoint_eval.api.problems import documented
@@ -135,12 +135,13 @@ def report(
 def start(
     store: Archive,
     request: Request,
+    user: User,
     order: RunOrder,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> StartedRun:
     """Start an evaluation through Airflow's own API, with the caller's rights; a release then waits for approval.
 
-    The same `Idempotency-Key` starts one run, however often it is sent.
+    The same `Idempotency-Key` of one user starts one run, however often it is sent.
     """
     name, _, version = order.suite.partition("@")
     store.catalog.suite(name, version or None)
@@ -148,5 +149,5 @@ def start(
         store.catalog.rule(order.rule)
     of_release = {"seeds": order.seeds, "notes": order.notes} if order.tier == "release" else {}
     conf: dict[str, Any] = {**order.model_dump(exclude={"tier", "seeds", "notes"}), **of_release}
-    started = trigger(request, f"evaluate_{order.tier}", conf, idempotency_key)
+    started = trigger(request, f"evaluate_{order.tier}", conf, user_id=user.get_id(), key=idempotency_key)
     return StartedRun(**started)
