@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard simulate-month bench-latency bench-engine bench-engine-gpu bench-contamination clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard simulate-month chaos bench-latency bench-engine bench-engine-gpu bench-contamination clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -108,6 +108,9 @@ bench-scoring: install  ## Seconds of scoring, beside lm-eval's own scorers wher
 
 simulate-month: install  ## 30 days, 1,440 checkpoints, against the real ledger, gate, guard and alerts
 	$(PY) -m tests.simulation.month $(ARGS)
+
+chaos: install  ## Kill, stall and starve a live installation while 20 checkpoints land (ARGS="--seed 7")
+	$(PY) -m tests.chaos.run $(ARGS)
 
 bench-contamination: install  ## Speed of a contamination scan beside a set join and numpy: ten minutes (ARGS="--megabytes 100 --items 10000")
 	$(PY) -m tests.benchmarks.contamination $(ARGS)

@@ -20,7 +20,7 @@ import yaml
 from kubernetes import client, config
 
 from checkpoint_eval.embedded import down
-from tests.end_to_end.conftest import Installation, start
+from tests.end_to_end.installation import Installation, start
 from tests.planned import write_checkpoint
 
 N_CHECKPOINTS = 5

@@ -13,7 +13,7 @@ from checkpoint_eval.embedded import down
 from eval_tasks.aggregate import aggregate
 from eval_tasks.grade import grade
 from tests.answered import answer_by_hand
-from tests.end_to_end.conftest import Installation, start
+from tests.end_to_end.installation import Installation, start
 from tests.graders.judged import register as register_judge
 from tests.graders.judged import write_judge
 from tests.planned import N_GENERATED, NOW, planned, write_checkpoint

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.conftest import TRAINING_RUN, Installation
+from tests.end_to_end.installation import TRAINING_RUN, Installation
 from tests.planned import write_checkpoint
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
