@@ -40,6 +40,10 @@ class InterruptedShardError(InfraError):
     """The pod was asked to stop: finished batches are kept, the rest is for the next try."""
 
 
+class OtherEnvironmentError(InfraError):
+    """This node is another environment than the one the run is pinned to: the next try goes to another node."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
     """What one call of `run_shard` did: `n_computed` of `n_items` were computed here, the others by someone before.
@@ -73,8 +77,8 @@ def run_shard(
     `owner` names this pod in claims. `stop`, when set, ends the work after the batch in hand with
     `InterruptedShardError`.
     `progress(items_done, items_total)` is called after each batch. Raises UserError when this is not the release that
-    planned the run, DataError when this environment is not the one the run is pinned to, InfraError when another pod
-    holds the rest longer than its lease.
+    planned the run, OtherEnvironmentError when this environment is not the one the run is pinned to, InfraError when
+    another pod holds the rest longer than its lease.
     """
     limits = limits or Limits()
     started = time.monotonic()
@@ -154,9 +158,9 @@ def _pin_environment(store: Store, plan: Plan, shard: int, node: str) -> str:
             status="failed",
             env_fingerprint=fingerprint,
             node=node,
-            reason=f"DataError: {reason}",
+            reason=f"OtherEnvironmentError: {reason}",
         )
-        raise DataError(reason) from error
+        raise OtherEnvironmentError(reason) from error
     if run.status in ("planned", "incomplete", "gone"):
         store.catalog.update_run(plan.run_id, status="running", reason="")
     return fingerprint

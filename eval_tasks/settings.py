@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from eval_tasks.errors import UserError, did_you_mean
+from eval_tasks.placement import QUANTITY, CheckpointCache, GpuNode
 from eval_tasks.policies import AlertPolicy, Budget, MaintenancePolicy, Section
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _SHOWN_CHARS = 200
 
 # As Kubernetes has them.
-_QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$"
 _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
 _LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
@@ -120,6 +120,7 @@ class TrainingRun(Section):
 
 
 PriorityClass = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+NodeName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 
 
 class EnvironmentSpec(Section):
@@ -129,8 +130,10 @@ class EnvironmentSpec(Section):
     `attention`: ``reference`` is the slow path for architectures that the engine was not verified on.
     `tensor_parallel`: how many local processes share a model's layers. `engine`: ``mock`` runs no model, and makes up
     answers of which a share of `mock_accuracy` is right; such an environment is never live, so that only its name
-    chooses it. `usd_per_device_hour`: what a GPU (or, without any, a pod's machine) costs. `tokens_per_second`: what
-    one computes, until runs have shown it.
+    chooses it. `gpu_node`, `avoid_nodes`: which nodes are meant. `shm`: shared memory, which counts as memory;
+    `ephemeral_storage`: what is asked of the node's disk, `ephemeral_storage_limit` what a pod may fill. `queue`: the
+    Kueue queue that pods wait in. `usd_per_device_hour`: what a GPU (or, without any, a pod's machine) costs.
+    `tokens_per_second`: what one computes, until runs have shown it.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
@@ -139,9 +142,16 @@ class EnvironmentSpec(Section):
     service_account: str = "checkpoint-eval-worker"
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: tuple[dict[str, Any], ...] = ()
-    cpu: str = Field(default="1", pattern=_QUANTITY)
-    memory: str = Field(default="4Gi", pattern=_QUANTITY)
+    cpu: str = Field(default="1", pattern=QUANTITY)
+    memory: str = Field(default="4Gi", pattern=QUANTITY)
     gpus: int = Field(default=0, ge=0)
+    gpu_node: GpuNode | None = None
+    avoid_nodes: tuple[NodeName, ...] = ()
+    shm: str = Field(default="1Gi", pattern=QUANTITY)
+    ephemeral_storage: str = Field(default="1Gi", pattern=QUANTITY)
+    ephemeral_storage_limit: str | None = Field(default=None, pattern=QUANTITY)
+    checkpoint_cache: CheckpointCache | None = None
+    queue: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     attention: Literal["tile", "reference"] = "tile"
@@ -160,6 +170,15 @@ class EnvironmentSpec(Section):
                 raise ValueError("an environment with engine 'mock' is never live; leave 'live' out")
             return {**values, "live": False}
         return values
+
+    @model_validator(mode="after")
+    def _a_gpu_node_is_for_gpus(self) -> EnvironmentSpec:
+        if self.gpu_node is not None and not self.gpus:
+            raise ValueError(
+                f"environment {self.name} wants nodes by their GPUs and asks for none; "
+                "set 'gpus', or leave gpu_node out"
+            )
+        return self
 
     @field_validator("image")
     @classmethod

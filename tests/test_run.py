@@ -16,7 +16,7 @@ from eval_tasks.engine.room import Room
 from eval_tasks.errors import CheckpointError, CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.grade import grade
 from eval_tasks.records import EngineTuning, Environment, Item, Plan
-from eval_tasks.run import InterruptedShardError, run_shard
+from eval_tasks.run import InterruptedShardError, OtherEnvironmentError, run_shard
 from eval_tasks.settings import Limits, Settings
 from eval_tasks.store import Store, open_store
 from tests.planned import N_CHOICE, N_GENERATED, N_TEXT, planned, register, uri_of, write_checkpoint
@@ -282,7 +282,7 @@ def test_a_second_environment_in_one_run_is_refused(
     uri = uri_of(store, made)
     run_shard(store, plan_uri=uri, shard=0, owner="a", cache_dir=tmp_path / "cache")
     monkeypatch.setattr(run_module, "describe_environment", lambda _config: Environment(components={"driver": "other"}))
-    with pytest.raises(DataError, match=r"its machines are not alike \(.*driver: absent -> 'other'"):
+    with pytest.raises(OtherEnvironmentError, match=r"its machines are not alike \(.*driver: absent -> 'other'"):
         run_shard(store, plan_uri=uri, shard=1, owner="b", cache_dir=tmp_path / "cache", node="n2")
     run = store.catalog.run(made.run_id)
     failed = store.catalog.shards(made.run_id)[1]

@@ -7,14 +7,22 @@ imports the Kubernetes client): `checkpoint_eval.pods` does so only where a DAG 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from checkpoint_eval.placement import avoiding, strayed_nodes
+from checkpoint_eval.pods import RUN_ANNOTATION
+from checkpoint_eval.steps import open_catalog
+from eval_tasks.errors import EvalError
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from kubernetes.client import V1Pod
+
+_log = logging.getLogger(__name__)
 
 # Exit codes of `python -m eval_tasks` for errors that a person must act on: trying again cannot help.
 FINAL_EXIT_CODES = frozenset({2, 3, 5, 6, 7})
@@ -28,6 +36,13 @@ class ShardPodOperator(KubernetesPodOperator):
         self._config_dict = None
         if self.config_file:
             super().convert_config_file_to_dict()  # type: ignore[no-untyped-call]
+
+    def build_pod_request_obj(self, context: Context | None = None, *, dry_run: bool = False) -> V1Pod:
+        """The pod; from its second try on kept away from nodes that turned out to be another environment."""
+        run_id = (self.annotations or {}).get(RUN_ANNOTATION)
+        if run_id and context is not None and context["ti"].try_number > 1 and isinstance(self.pod_template_dict, dict):
+            self.pod_template_dict = avoiding(self.pod_template_dict, _strayed_nodes(run_id))
+        return super().build_pod_request_obj(context, dry_run=dry_run)
 
     def cleanup(
         self,
@@ -48,6 +63,15 @@ class ShardPodOperator(KubernetesPodOperator):
             if exit_code(remote_pod, self.base_container_name) in FINAL_EXIT_CODES:
                 raise AirflowFailException(message) from None
             raise AirflowException(message) from None
+
+
+def _strayed_nodes(run_id: str) -> list[str]:
+    """What the ledger knows; nothing for what is no run (a scan), and where it cannot be asked: the pod goes anyway."""
+    try:
+        return strayed_nodes(open_catalog(), run_id)
+    except EvalError as error:
+        _log.info("no nodes are kept away from: %s", error)
+        return []
 
 
 def exit_code(pod: V1Pod, container_name: str) -> int | None:

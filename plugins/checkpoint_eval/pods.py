@@ -1,19 +1,20 @@
 """Shards of a plan -> pods. Everything about a worker pod is decided here, and is plain data until Airflow runs it.
 
 `shard_pods` gives a DAG the operator, `shard_pod_kwargs` gives it one mapping per shard. What a pod may do is little:
-it runs as nobody, without privileges, capabilities or a service account token, on a read-only root with one scratch
-directory, and it ends by a deadline. Which cluster that is, the Airflow connection `kubernetes_default` says: a
-kubeconfig path for the local pod API, `in_cluster` in a cluster. Importing this module imports neither Airflow nor
-Kubernetes; calling `shard_pods` imports both.
+it runs as nobody, without privileges, capabilities or a service account token, on a read-only root with a scratch
+directory, and it ends by a deadline. `placement` says which nodes it may go to. Which cluster that is, the Airflow
+connection `kubernetes_default` says: a kubeconfig path for the local pod API, `in_cluster` in a cluster. Importing this
+module imports neither Airflow nor Kubernetes; calling `shard_pods` imports both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from checkpoint_eval.placement import affinity
 from eval_tasks.settings import EnvironmentSpec, Limits, Settings
 
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 
 CONNECTION = "kubernetes_default"
 SCRATCH = "/scratch"
+CACHE = "/checkpoints"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  where a pod's processes share memory, not a temporary file
 WORKER_SECRET = "checkpoint-eval-worker"  # noqa: S105  the name of a Secret and of a ConfigMap, not a secret
 LABEL = "checkpoint-eval"
+RUN_ANNOTATION = f"{LABEL}/run-id"  # whole: a label holds 63 characters
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 NOBODY = 65532
 GRACE_SECONDS = 60  # a worker that is asked to stop finishes the batch in hand
 
@@ -85,11 +90,15 @@ def shard_pod_kwargs(
     environment: EnvironmentSpec,
     limits: Limits,
     settings: Settings,
+    suspects: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """One mapping of operator arguments per shard of an evaluation, JSON throughout."""
-    template = pod_template(environment, limits, settings, tier=tier)
+    """One mapping of operator arguments per shard of an evaluation, JSON throughout.
+
+    `suspects`: nodes to keep away from while others have room.
+    """
+    template = pod_template(environment, limits, settings, tier=tier, suspects=suspects)
     command = ("run-shard", "--plan", plan_uri)
-    return _mappings(command, run_id, shards, group=group, tier=tier, template=template)
+    return _mappings(command, run_id, shards, group=group, tier=tier, template=template, queue=environment.queue)
 
 
 def scan_pod_kwargs(
@@ -102,13 +111,28 @@ def scan_pod_kwargs(
     settings: Settings,
 ) -> list[dict[str, Any]]:
     """One mapping of operator arguments per shard of a contamination scan, which uses no accelerator."""
-    template = pod_template(environment.model_copy(update={"gpus": 0}), limits, settings, tier="contamination")
+    bare = environment.model_copy(update={"gpus": 0, "gpu_node": None, "checkpoint_cache": None})
     command = ("contamination", "scan-shard", "--scan", plan_uri)
-    return _mappings(command, scan_id, shards, group="scan", tier="contamination", template=template)
+    return _mappings(
+        command,
+        scan_id,
+        shards,
+        group="scan",
+        tier="contamination",
+        template=pod_template(bare, limits, settings, tier="contamination"),
+        queue=environment.queue,
+    )
 
 
 def _mappings(
-    command: tuple[str, ...], run_id: str, shards: Iterable[int], *, group: str, tier: str, template: dict[str, Any]
+    command: tuple[str, ...],
+    run_id: str,
+    shards: Iterable[int],
+    *,
+    group: str,
+    tier: str,
+    template: dict[str, Any],
+    queue: str | None,
 ) -> list[dict[str, Any]]:
     return [
         {
@@ -122,34 +146,41 @@ def _mappings(
                 f"{LABEL}/shard": str(shard),
                 f"{LABEL}/group": group,
                 f"{LABEL}/tier": tier,
+                **({QUEUE_LABEL: queue} if queue else {}),
             },
+            "annotations": {RUN_ANNOTATION: run_id},
             "pod_template_dict": template,
         }
         for shard in shards
     ]
 
 
-def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Settings, *, tier: str = "") -> dict[str, Any]:
+def pod_template(
+    environment: EnvironmentSpec,
+    limits: Limits,
+    settings: Settings,
+    *,
+    tier: str = "",
+    suspects: Collection[str] = (),
+) -> dict[str, Any]:
     """The pod of an environment, as Kubernetes reads it, without name, labels and arguments.
 
     Its priority class is the one that `limits` names for `tier`; none where it names none.
     """
     priority = next(({"priorityClassName": name} for of, name in limits.priority_classes.items() if of == tier), {})
-    accelerators = {"nvidia.com/gpu": str(environment.gpus)} if environment.gpus else {}
+    volumes = _volumes(environment)
     container = {
         "name": "base",
         "image": environment.image,
         "command": ["python", "-m", "eval_tasks"],
-        "env": worker_env(settings),
+        "env": worker_env(settings, cached=environment.checkpoint_cache is not None),
         "envFrom": [
             {"configMapRef": {"name": WORKER_SECRET, "optional": True}},
-            {"secretRef": {"name": WORKER_SECRET, "optional": True}},
+            {"secretRef": {"name": WORKER_SECRET, "optional": not _needs_the_secret(settings)}},
         ],
-        "resources": {
-            "requests": {"cpu": environment.cpu, "memory": environment.memory, **accelerators},
-            "limits": {"memory": environment.memory, **accelerators},
-        },
-        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
+        "resources": _resources(environment),
+        "volumeMounts": [{"name": volume["name"], "mountPath": path} for path, volume in volumes.items()],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -166,8 +197,10 @@ def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Setting
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "nodeSelector": dict(environment.node_selector),
+            **affinity(environment, suspects),
             "tolerations": [dict(toleration) for toleration in environment.tolerations],
             "activeDeadlineSeconds": limits.pod_deadline_seconds,
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
             **priority,
             "securityContext": {
                 "runAsNonRoot": True,
@@ -177,16 +210,58 @@ def pod_template(environment: EnvironmentSpec, limits: Limits, settings: Setting
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "containers": [container],
-            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "volumes": list(volumes.values()),
         },
     }
 
 
-def worker_env(settings: Settings) -> list[dict[str, Any]]:
+def _resources(environment: EnvironmentSpec) -> dict[str, dict[str, str]]:
+    accelerators = {"nvidia.com/gpu": str(environment.gpus)} if environment.gpus else {}
+    disk = environment.ephemeral_storage_limit
+    return {
+        "requests": {
+            "cpu": environment.cpu,
+            "memory": environment.memory,
+            "ephemeral-storage": environment.ephemeral_storage,
+            **accelerators,
+        },
+        "limits": {
+            "memory": environment.memory,
+            **({"ephemeral-storage": disk} if disk else {}),
+            **accelerators,
+        },
+    }
+
+
+def _volumes(environment: EnvironmentSpec) -> dict[str, dict[str, Any]]:
+    """Where each volume is mounted -> the volume."""
+    disk, cache = environment.ephemeral_storage_limit, environment.checkpoint_cache
+    volumes: dict[str, dict[str, Any]] = {
+        SCRATCH: {"name": "scratch", "emptyDir": {"sizeLimit": disk} if disk else {}},
+        SHARED_MEMORY: {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": environment.shm}},
+    }
+    if cache is not None and cache.host_path is not None:
+        volumes[CACHE] = {"name": "checkpoints", "hostPath": {"path": cache.host_path, "type": "DirectoryOrCreate"}}
+    elif cache is not None:
+        claim = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": cache.size}},
+            **({"storageClassName": cache.storage_class} if cache.storage_class else {}),
+        }
+        volumes[CACHE] = {"name": "checkpoints", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    return volumes
+
+
+def _needs_the_secret(settings: Settings) -> bool:
+    """Whether a pod without the Secret would not find the catalog: it is better not started than left to guess."""
+    return urlsplit(settings.catalog_url).password is not None
+
+
+def worker_env(settings: Settings, *, cached: bool = False) -> list[dict[str, Any]]:
     """What a worker is told. Never a secret: a catalog URL with a password is left to the worker's Secret.
 
     With a store on the local file system the pod is a process of this machine and shares its home; otherwise its home
-    is the scratch directory.
+    is the scratch directory. `cached`: copies of checkpoints have a volume of their own.
     """
     shares_the_machine = urlsplit(settings.store_uri).scheme in ("", "file")
     home = str(settings.home) if shares_the_machine else f"{SCRATCH}/home"
@@ -198,9 +273,11 @@ def worker_env(settings: Settings) -> list[dict[str, Any]]:
         "TMPDIR": SCRATCH,
         "TERMINATION_MESSAGE_PATH": "/dev/termination-log",
     }
+    if cached:
+        values["CHECKPOINT_EVAL_CACHE"] = CACHE
     if shares_the_machine and settings.config is not None:
         values["CHECKPOINT_EVAL_CONFIG"] = str(settings.config)
-    if urlsplit(settings.catalog_url).password is None:
+    if not _needs_the_secret(settings):
         values["CHECKPOINT_EVAL_CATALOG_URL"] = settings.catalog_url
     fields = {"POD_NAME": "metadata.name", "NODE_NAME": "spec.nodeName"}
     return [

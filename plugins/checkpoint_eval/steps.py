@@ -234,12 +234,14 @@ def own(planned: list[PlannedRun]) -> list[PlannedRun]:
 
 def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any]]:
     """Arguments of one pod per shard of `group`, over all runs that are not closed yet."""
+    from checkpoint_eval.placement import blocked_nodes
     from checkpoint_eval.pods import shard_pod_kwargs
     from eval_tasks.settings import Settings, load_config
 
     store = open_catalog()
     settings = Settings()
     config = load_config(settings.config)
+    suspects = blocked_nodes(store)
     wanted: list[dict[str, Any]] = []
     # Two arms of one content are one run.
     for run in {run["run_id"]: run for run in own(planned)}.values():
@@ -256,6 +258,7 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
             environment=config.environment(plan.environment),
             limits=config.limits,
             settings=settings,
+            suspects=suspects,
         )
     return wanted
 

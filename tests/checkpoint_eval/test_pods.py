@@ -62,7 +62,8 @@ def test_a_pod_may_do_little(tmp_path: Path) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert container["volumeMounts"] == [{"name": "scratch", "mountPath": "/scratch"}]
+    mounts = [("scratch", "/scratch"), ("shm", "/dev/shm")]
+    assert container["volumeMounts"] == [{"name": name, "mountPath": path} for name, path in mounts]
 
 
 def test_the_priority_class_is_the_tiers(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_accelerators_and_their_place_come_from_the_environment(tmp_path: Path) 
     assert spec["nodeSelector"] == {"class": "h200"}
     assert spec["tolerations"] == [toleration]
     assert spec["containers"][0]["resources"] == {
-        "requests": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"},
+        "requests": {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": "2"},
         "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"},
     }
 

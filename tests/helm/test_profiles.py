@@ -78,7 +78,7 @@ def merged(values: Any, changes: Any) -> Any:
 def test_every_supported_kubernetes_takes_everything(
     helm: str, kubernetes_validate: str, tmp_path: Path, version: str
 ) -> None:
-    """What the chart renders for each profile, and the pods that Airflow then launches."""
+    """What the chart renders for each profile, the pods that Airflow then launches, and pods with every option."""
     files = []
     for profile in PROFILES:
         text = rendered(helm, file(profile))
@@ -88,6 +88,7 @@ def test_every_supported_kubernetes_takes_everything(
         path = tmp_path / f"{profile}.yaml"
         path.write_text(text + "---\n" + yaml.safe_dump_all(made), "utf-8")
         files.append(str(path))
+    files += [str(path) for path in sorted((REPOSITORY / "tests/checkpoint_eval/golden").glob("*.yaml"))]
     done = run(kubernetes_validate, "--strict", "--no-warn", "-k", version, *files)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "job/checkpoint-eval-register" in done.stdout + done.stderr

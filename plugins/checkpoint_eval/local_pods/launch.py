@@ -43,9 +43,13 @@ def launch_spec(pod: Object, pod_dir: Path, pass_env: Sequence[str], now: float 
 
 
 def _volume_directories(spec: dict[str, Any], pod_dir: Path) -> dict[str, Path]:
-    """Real directories of the emptyDir volumes, by volume name."""
+    """Real directories of the emptyDir and hostPath volumes, by volume name."""
     found = {}
     for volume in spec.get("volumes") or []:
+        if (host := volume.get("hostPath")) is not None:
+            found[volume["name"]] = Path(host["path"])
+            if host.get("type") == "DirectoryOrCreate":
+                found[volume["name"]].mkdir(parents=True, exist_ok=True)
         if volume.get("emptyDir") is not None:
             found[volume["name"]] = pod_dir / "volumes" / volume["name"]
             found[volume["name"]].mkdir(parents=True, exist_ok=True)
