@@ -133,7 +133,7 @@ class EnvironmentSpec(Section):
     chooses it. `gpu_node`, `avoid_nodes`: which nodes are meant. `shm`: shared memory, which counts as memory;
     `ephemeral_storage`: what is asked of the node's disk, `ephemeral_storage_limit` what a pod may fill. `queue`: the
     Kueue queue that pods wait in. `usd_per_device_hour`: what a GPU (or, without any, a pod's machine) costs.
-    `tokens_per_second`: what one computes, until runs have shown it.
+    `tokens_per_second`: what one computes, and `load_seconds` what a pod needs before, until runs have shown both.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
@@ -161,6 +161,7 @@ class EnvironmentSpec(Section):
     live: bool = True
     usd_per_device_hour: float | None = Field(default=None, ge=0)
     tokens_per_second: float | None = Field(default=None, gt=0)
+    load_seconds: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="before")
     @classmethod

@@ -18,10 +18,16 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 def forecast(store: Store, plan: Plan, tier: str, spec: EnvironmentSpec) -> Cost:
-    """The most that a plan will cost in its environment. Seconds and money are None while nothing tells the speed."""
+    """The most that a plan will cost in its environment. Seconds and money are None while nothing tells the speed.
+
+    What earlier runs took has their loading in it; with a declared speed each pod's `load_seconds` come on top.
+    """
     tokens = sum(shard.cost_tokens for shard in plan.shards)
-    speed = _measured_speed(store, tier, spec.name) or spec.tokens_per_second
-    seconds = None if speed is None else tokens / speed
+    seconds = None
+    if measured := _measured_speed(store, tier, spec.name):
+        seconds = tokens / measured
+    elif spec.tokens_per_second is not None:
+        seconds = tokens / spec.tokens_per_second + len(plan.shards) * spec.load_seconds * devices(spec)
     return Cost(items=plan.n_items, tokens=tokens, device_seconds=seconds, usd=_usd(seconds, spec))
 
 

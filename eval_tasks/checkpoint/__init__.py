@@ -2,6 +2,7 @@
 
 from eval_tasks.checkpoint.coalescing import coalesce, may_start
 from eval_tasks.checkpoint.config import max_context, read_config
+from eval_tasks.checkpoint.conversion import Conversion, convert
 from eval_tasks.checkpoint.fetching import fetch
 from eval_tasks.checkpoint.ledger import Change, decide, due_for_check
 from eval_tasks.checkpoint.listing import MAX_STEP, Sighting, list_landings, list_sightings
@@ -15,12 +16,14 @@ __all__ = [
     "MAX_STEP",
     "REASONS",
     "Change",
+    "Conversion",
     "Problem",
     "Reason",
     "Sighting",
     "build_manifest",
     "check_complete",
     "coalesce",
+    "convert",
     "dag_run_id",
     "decide",
     "dispatches",

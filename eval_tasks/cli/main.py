@@ -38,6 +38,7 @@ _MODULES = {
     "benchmarks": "benchmarks",
     "suites": "instruments",
     "rules": "instruments",
+    "convert": "converting",
     "gate": "steps",
     "resolve": "steps",
     "plan": "steps",

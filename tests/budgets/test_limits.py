@@ -63,6 +63,12 @@ def test_a_forecast_is_tokens_over_speed_times_price(store: Store, plan: Plan) -
     assert ask(store, plan, config(tokens_per_second=1.0)) == entry, "a run that is planned again keeps its line"
 
 
+def test_each_pod_of_a_forecast_by_declared_speed_loads_the_model(store: Store, plan: Plan) -> None:
+    entry = ask(store, plan, config(load_seconds=30.0, gpus=2))
+    assert entry is not None
+    assert entry.forecast.device_seconds == tokens(plan) / 100 + 30 * 2 * len(plan.shards)
+
+
 def test_what_was_spent_is_written_down_and_tells_the_next_forecast(
     store: Store, plan: Plan, another: Callable[..., Plan]
 ) -> None:

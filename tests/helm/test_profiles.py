@@ -88,6 +88,7 @@ def test_every_supported_kubernetes_takes_everything(
         path = tmp_path / f"{profile}.yaml"
         path.write_text(text + "---\n" + yaml.safe_dump_all(made), "utf-8")
         files.append(str(path))
+    files.append(str(REPOSITORY / "helm/convert-pod.yaml"))
     files += [str(path) for path in sorted((REPOSITORY / "tests/checkpoint_eval/golden").glob("*.yaml"))]
     done = run(kubernetes_validate, "--strict", "--no-warn", "-k", version, *files)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
