@@ -90,10 +90,15 @@ class AirflowClient:
         """Whether all runs of a backfill have ended, well or not."""
         return bool(self._signed_in(f"/api/v2/backfills/{backfill_id}")["completed_at"])
 
-    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Answer a task that waits for a person."""
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str, **form: Any) -> None:
+        """Answer a task that waits for a person; `form` are the fields that it asks for."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
-        self._signed_in(path, {"chosen_options": [option], "params_input": {}}, "PATCH")
+        self._signed_in(path, {"chosen_options": [option], "params_input": form}, "PATCH")
+
+    def answered(self, dag_id: str, run_id: str, task_id: str) -> bool:
+        """Whether a task that waits for a person has an answer that it did not take up yet."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        return bool(self._signed_in(path)["response_received"])
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The task instances of one run."""

@@ -29,6 +29,9 @@ LABEL = "checkpoint-eval"
 RUN_ANNOTATION = f"{LABEL}/run-id"  # whole: a label holds 63 characters
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 NOBODY = 65532
+# In a pod's name. The task instance's id is new at every try, so that a retry never meets the failed pod's name, and it
+# stays the same within one, so that a lost answer to a create can never lead to a second pod.
+_TRY = "{{ (ti.id | string)[-8:] }}"
 GRACE_SECONDS = 60  # a worker that is asked to stop finishes the batch in hand
 
 RETRIES = 2  # of a pod that failed for a reason that may pass
@@ -46,6 +49,7 @@ def shard_pods(
     log_seconds: int | None = 30,
     retries: int = RETRIES,
     retry_delay: timedelta = timedelta(seconds=30),
+    map_index_template: str = "shard {{ task.labels['checkpoint-eval/shard'] }}",
     **overrides: Any,
 ) -> OperatorPartial:
     """The deferrable pod operator with all that is common to shards; `.expand_kwargs(...)` it with `shard_pod_kwargs`.
@@ -58,7 +62,7 @@ def shard_pods(
     return ShardPodOperator.partial(
         task_id=task_id,
         pool=pool,
-        map_index_template="shard {{ task.labels['checkpoint-eval/shard'] }}",
+        map_index_template=map_index_template,
         kubernetes_conn_id=CONNECTION,
         deferrable=True,
         durable=True,
@@ -124,6 +128,20 @@ def scan_pod_kwargs(
     )
 
 
+def sentinel_pod_kwargs(
+    *, run_id: str, environment: EnvironmentSpec, limits: Limits, settings: Settings
+) -> dict[str, Any]:
+    """The operator's arguments for the pod that tries the engine's promises beside a night's run."""
+    return {
+        "name": f"sentinels-{run_id[:8]}-{_TRY}",
+        "arguments": ["determinism", "sentinels", "--run", run_id],
+        "labels": _labels(run_id, group="sentinels", tier="determinism", queue=environment.queue)
+        | {f"{LABEL}/environment": environment.name},
+        "annotations": {RUN_ANNOTATION: run_id},
+        "pod_template_dict": pod_template(environment, limits, settings, tier="determinism"),
+    }
+
+
 def _mappings(
     command: tuple[str, ...],
     run_id: str,
@@ -136,23 +154,24 @@ def _mappings(
 ) -> list[dict[str, Any]]:
     return [
         {
-            # The task instance's id is new at every try, so that a retry never meets the failed pod's name, and it
-            # stays the same within one, so that a lost answer to a create can never lead to a second pod.
-            "name": f"{group}-{run_id[:8]}-{shard}-{{{{ (ti.id | string)[-8:] }}}}",
+            "name": f"{group}-{run_id[:8]}-{shard}-{_TRY}",
             "arguments": [*command, "--shard", str(shard)],
-            "labels": {
-                "app.kubernetes.io/name": "checkpoint-eval",
-                f"{LABEL}/run": run_id[:63],
-                f"{LABEL}/shard": str(shard),
-                f"{LABEL}/group": group,
-                f"{LABEL}/tier": tier,
-                **({QUEUE_LABEL: queue} if queue else {}),
-            },
+            "labels": _labels(run_id, group=group, tier=tier, queue=queue) | {f"{LABEL}/shard": str(shard)},
             "annotations": {RUN_ANNOTATION: run_id},
             "pod_template_dict": template,
         }
         for shard in shards
     ]
+
+
+def _labels(run_id: str, *, group: str, tier: str, queue: str | None) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": "checkpoint-eval",
+        f"{LABEL}/run": run_id[:63],
+        f"{LABEL}/group": group,
+        f"{LABEL}/tier": tier,
+        **({QUEUE_LABEL: queue} if queue else {}),
+    }
 
 
 def pod_template(

@@ -22,7 +22,8 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installatio
     """`airflow standalone` as one program, as a laptop would run it."""
     home = tmp_path_factory.mktemp("standalone") / "home"
     try:
-        installation = start(home, standalone=True)
+        fixed = {"suite": "colours-all", "checkpoint": str(home / "fixed")}
+        installation = start(home, standalone=True, further={"determinism": fixed})
         yield installation
         installation.store.close()
     finally:
