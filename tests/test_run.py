@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from eval_tasks import run as run_module
 from eval_tasks.engine import memory
 from eval_tasks.engine.room import Room
 from eval_tasks.errors import CheckpointError, CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.grade import grade
 from eval_tasks.records import EngineTuning, Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, OtherEnvironmentError, run_shard
+from eval_tasks.run import shard as run_module
 from eval_tasks.settings import Limits, Settings
 from eval_tasks.store import Store, open_store
 from tests.planned import N_CHOICE, N_GENERATED, N_TEXT, planned, register, uri_of, write_checkpoint
@@ -90,7 +90,7 @@ def test_a_catalog_out_of_reach_for_a_while_ends_no_lease(
 
     monkeypatch.setattr(store.queue, "renew", flaky)
     monkeypatch.setattr(
-        run_module._Worker, "compute", lambda *_: pytest.fail("no beat came") if not renewed.wait(20) else []
+        run_module.Worker, "compute", lambda *_: pytest.fail("no beat came") if not renewed.wait(20) else []
     )
     with pytest.raises(DataError, match="has no rows"):
         run_shard(
@@ -110,7 +110,7 @@ def test_the_error_of_the_work_is_told_when_its_claim_cannot_be_given_back(
         raise InfraError("database is locked")
 
     monkeypatch.setattr(store.queue, "release", out_of_reach)
-    monkeypatch.setattr(run_module._Worker, "compute", lambda *_: [])
+    monkeypatch.setattr(run_module.Worker, "compute", lambda *_: [])
     with pytest.raises(DataError, match="has no rows"):
         run_shard(store, plan_uri=uri_of(store, made), shard=0, owner="pod", cache_dir=tmp_path / "cache")
 
@@ -151,13 +151,13 @@ def test_a_pod_that_is_stopped_while_it_loads_leaves_no_claim(
     store: Store, made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = threading.Event()
-    load = run_module._Worker.load
+    load = run_module.Worker.load
 
     def stopped(worker: Any) -> Any:
         stop.set()
         return load(worker)
 
-    monkeypatch.setattr(run_module._Worker, "load", stopped)
+    monkeypatch.setattr(run_module.Worker, "load", stopped)
     claims: list[int] = []
     monkeypatch.setattr(store.queue, "try_claim", lambda *_: claims.append(1))
     uri, n_items = uri_of(store, made), made.shards[0].n_items

@@ -23,6 +23,7 @@ from eval_tasks.cli.output import (
     report_width,
     score_text,
 )
+from eval_tasks.determinism import check_again
 from eval_tasks.errors import BlockedError, UserError
 from eval_tasks.gate import gate
 from eval_tasks.grade import grade
@@ -140,9 +141,12 @@ def grade_command(run: str) -> None:
     store = opened()
     with progress_bar("grade") as progress:
         report = grade(store, run_id=store.catalog.run(run).run_id, progress=progress)
+    twice = check_again(store, report.run_id, _now())
     account(store, report.run_id, load_config(Settings().config))
     for benchmark, n in report.n_rows.items():
         click.echo(f"{benchmark}: {n} rows by {report.graders[benchmark]}")
+    if twice is not None:
+        click.echo(f"computed twice: {twice.n_items} items, {twice.n_differing} differ")
 
 
 @click.command("aggregate")
@@ -264,6 +268,7 @@ def evaluate_command(
                 progress=progress,
             )
     grade(store, run_id=planned.run_id)
+    check_again(store, planned.run_id, _now())
     account(store, planned.run_id, config)
     aggregate(store, planned.run_id)
     join_contamination(store, run_id=planned.run_id)

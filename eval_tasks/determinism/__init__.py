@@ -4,6 +4,7 @@ Stands above the verbs: a night is planned, run and graded as any evaluation is,
 """
 
 from eval_tasks.determinism.baselines import adopt
+from eval_tasks.determinism.computed_again import check_again
 from eval_tasks.determinism.explaining import clear, explain, mark_suspects
 from eval_tasks.determinism.judging import judge_night
 from eval_tasks.determinism.planning import PlannedNight, plan_night
@@ -13,6 +14,7 @@ from eval_tasks.determinism.sentinels import try_sentinels
 __all__ = [
     "PlannedNight",
     "adopt",
+    "check_again",
     "clear",
     "explain",
     "judge_night",

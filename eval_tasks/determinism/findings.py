@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eval_tasks.blocking import difference_line, open_block
-from eval_tasks.records import RowsComparison, Run
+from eval_tasks.records import ComputedTwice, RowsComparison, Run
 from eval_tasks.records.determinism import BlockKind
 
 if TYPE_CHECKING:
@@ -40,6 +40,15 @@ class Findings:
         self.block_ids.append(block.block_id)
         self.sentences.append(f"block {block.block_id}: {reason}")
         self.sentences += [difference_line(difference) for difference in (compared.first if compared else ())]
+
+    def computed_twice(self, found: ComputedTwice | None) -> None:
+        """What items that two pods computed have shown; the block of a difference is there already."""
+        if found is None or not found.n_differing:
+            return
+        for block in self.store.catalog.open_blocks(self.run.env_fingerprint):
+            if (block.kind, block.run_id) == ("computed_twice", found.run_id):
+                self.block_ids.append(block.block_id)
+                self.sentences.append(f"block {block.block_id}: {block.reason}")
 
     def remark(self, sentence: str) -> None:
         """Something a person should know."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from eval_tasks.bitwise import compare_rows
 from eval_tasks.determinism import baselines
+from eval_tasks.determinism.computed_again import check_again
 from eval_tasks.determinism.effect import beyond, rerun, shown
 from eval_tasks.determinism.explaining import mark_suspects
 from eval_tasks.determinism.findings import Findings
@@ -38,11 +39,15 @@ def judge_night(store: Store, planned: PlannedNight, *, policy: DeterminismPolic
     for known in store.catalog.nights(environment=planned.environment):
         if (known.night, known.run_id) == (planned.night, planned.run_id):
             return known
+    twice = []
     for run_id in (planned.run_id, planned.perturbed_run_id):
         grade(store, run_id=run_id)
+        twice.append(check_again(store, run_id, now))
     run, perturbed = (store.catalog.run(run_id) for run_id in (planned.run_id, planned.perturbed_run_id))
     benchmarks = [store.catalog.benchmark_by_id(benchmark_id) for benchmark_id in run.request.benchmark_ids]
     findings = Findings(store=store, run=run, now=now)
+    for found in twice:
+        findings.computed_twice(found)
     variance = _engine_variance(store, findings, run, perturbed, benchmarks, now)
     sentinels = _sentinels(store, findings, run)
     night = Night(

@@ -1,6 +1,6 @@
 """Where everything lies that outlives a process: catalog, blobs, responses, scores and the work queue.
 
-Importing this loads no pyarrow: `blobs`, `responses` and `scores` do so when they are first used.
+Importing this loads no pyarrow: `blobs`, `responses`, `again` and `scores` do so when they are first used.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from eval_tasks.store.schema import migrate, prepare
 from eval_tasks.store.upkeep import Orphan, Upkeep
 
 if TYPE_CHECKING:
+    from eval_tasks.store.again import Again
     from eval_tasks.store.responses import Responses
     from eval_tasks.store.scores import Scores
 
@@ -75,6 +76,13 @@ class Store:
         from eval_tasks.store.responses import Responses
 
         return Responses(self._files)
+
+    @cached_property
+    def again(self) -> Again:
+        """What was computed a second time, to be held against it."""
+        from eval_tasks.store.again import Again
+
+        return Again(self._files)
 
     @cached_property
     def scores(self) -> Scores:

@@ -14,6 +14,7 @@ from functools import wraps
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import (
     DAG,
     Asset,
@@ -28,7 +29,7 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError
 
-from checkpoint_eval import steps
+from checkpoint_eval import nights, steps
 from checkpoint_eval.alerting import AlertNotifier
 from checkpoint_eval.pods import shard_pods
 
@@ -263,6 +264,25 @@ def publish(planned: list[steps.PlannedRun], comparison_id: str) -> dict[str, st
 
 
 @step()
+def blocks(run_ids: list[str]) -> list[dict[str, Any]]:
+    """The blocks that these runs have opened, for a person to explain; nothing waits for this."""
+    return nights.to_explain(nights.blocks_of(run_ids))
+
+
+def ask_about_blocks(asked: Any) -> Any:
+    """Start `explain_block` for each block; one that was asked about already is not asked about twice."""
+    return TriggerDagRunOperator.partial(
+        task_id="ask_about_blocks",
+        trigger_dag_id=nights.EXPLAIN_DAG,
+        logical_date=None,
+        skip_when_already_exists=True,
+        max_active_tis_per_dagrun=1,
+        map_index_template="{{ task.trigger_run_id }}",
+        doc_md=ask_about_blocks.__doc__,
+    ).expand_kwargs(asked)
+
+
+@step()
 def power() -> str:
     """What the suite can find and takes, by past comparisons, seed studies and pace: read before approving."""
     return steps.power(params_now())
@@ -318,6 +338,7 @@ def evaluation_dag(tier: str, *, doc_md: str | None) -> DAG:
         planned = plan(arms)
         groups = [pod_group(planned, group, tier) for group in POOLS]
         run_ids = grade(planned)
+        ask_about_blocks(blocks(run_ids))
         comparison_id = compare(planned, tier)
         approval = [power(), _approval()] if tier == "release" else []
         guarded = guard(join_contamination(aggregate(run_ids)))

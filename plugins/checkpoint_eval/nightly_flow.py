@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, TaskGroup, chain, get_current_context, task
 
 from checkpoint_eval import flow, nights, steps
@@ -62,22 +61,10 @@ def verdict(judged: nights.Judged) -> str:
     return nights.verdict(judged)
 
 
-@flow.step(trigger_rule="all_done")
-def blocks(judged: list[nights.Judged]) -> list[dict[str, Any]]:
+@flow.step(trigger_rule="all_done", task_id="blocks")
+def blocks_of_night(judged: list[nights.Judged]) -> list[dict[str, Any]]:
     """The blocks that this night has opened, for a person to explain."""
     return nights.to_explain(block_id for one in judged for block_id in one["block_ids"])
-
-
-def ask_about_blocks(asked: Any) -> Any:
-    """Start `explain_block` for each block; one that was asked about already is not asked about twice."""
-    return TriggerDagRunOperator.partial(
-        task_id="ask_about_blocks",
-        trigger_dag_id=nights.EXPLAIN_DAG,
-        logical_date=None,
-        skip_when_already_exists=True,
-        max_active_tis_per_dagrun=1,
-        map_index_template="{{ task.trigger_run_id }}",
-    ).expand_kwargs(asked)
 
 
 def nightly_dag(*, doc_md: str | None) -> DAG:
@@ -106,5 +93,5 @@ def nightly_dag(*, doc_md: str | None) -> DAG:
         judged = judge.expand(night=planned)
         chain([*groups, sentinels], judged)
         verdict.expand(judged=judged)
-        ask_about_blocks(blocks(judged))
+        flow.ask_about_blocks(blocks_of_night(judged))
     return dag

@@ -153,6 +153,12 @@ def verdict(judged: Judged) -> str:
     return f"environment {judged['environment']}: {judged['status']}{f': {words}' if words else ''}"
 
 
+def blocks_of(run_ids: Iterable[str]) -> list[str]:
+    """The open blocks that these runs have shown."""
+    wanted = set(run_ids)
+    return [block.block_id for block in open_catalog().catalog.open_blocks() if block.run_id in wanted]
+
+
 def to_explain(block_ids: Iterable[str]) -> list[dict[str, Any]]:
     """The DAG runs in which a person is asked about these blocks, one for each block whoever asks for it."""
     return [

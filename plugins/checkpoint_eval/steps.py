@@ -264,8 +264,9 @@ def pods(planned: list[PlannedRun], group: str, tier: str) -> list[dict[str, Any
 
 
 def grade(planned: list[PlannedRun]) -> list[str]:
-    """Close and score each run, and note what it has cost; the run ids."""
+    """Close and score each run, hold what was computed twice against it, and note what it has cost; the run ids."""
     from eval_tasks.budgets import account
+    from eval_tasks.determinism import check_again
     from eval_tasks.grade import grade as library_grade
     from eval_tasks.report.numbers import cost_text
     from eval_tasks.settings import Settings, load_config
@@ -274,6 +275,10 @@ def grade(planned: list[PlannedRun]) -> list[str]:
     config = load_config(Settings().config)
     run_ids = [library_grade(store, run_id=run["run_id"]).run_id for run in own(planned)]
     for run_id in run_ids:
+        twice = check_again(store, run_id, now())
+        if twice is not None:
+            counts = (run_id, twice.n_items, twice.n_elsewhere, twice.n_differing)
+            _log.info("run %s: %d items computed twice, %d of them in another pod, %d differ", *counts)
         entry = account(store, run_id, config)
         if entry is not None and entry.actual is not None:
             _log.info("run %s: cost %s", run_id, cost_text(entry.actual))

@@ -24,6 +24,8 @@ WORDS = [
     "generation.pods",
     "generation.run_shard",
     "grade",
+    "blocks",
+    "ask_about_blocks",
     "aggregate",
     "join_contamination",
     "guard",

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from eval_tasks import run as run_module
 from eval_tasks.determinism import PlannedNight, judge_night, plan_night, try_sentinels
 from eval_tasks.determinism import sentinels as sentinels_module
 from eval_tasks.engine.mock import MockEngine
 from eval_tasks.records import Environment, Night, Request, Response
 from eval_tasks.run import run_shard
+from eval_tasks.run import shard as run_module
 from eval_tasks.settings import Config
 from eval_tasks.store import Store
 from tests.planned import register, write_checkpoint

@@ -78,8 +78,10 @@ def test_other_rows_hold_evaluation_until_a_person_explains_them(standalone: Ins
     assert standalone.airflow.dag_runs("determinism_nightly")[night] == "failed"
     states = {t["task_id"]: t["state"] for t in standalone.airflow.task_instances("determinism_nightly", night)}
     assert (states["judge"], states["verdict"], states["ask_about_blocks"]) == ("success", "failed", "success")
-    alerts = [alert.kind for alert in standalone.store.catalog.alerts()]
-    assert alerts.count("determinism_block") == 1 and "evaluation_failed" not in alerts
+    alerts = standalone.store.catalog.alerts()
+    assert [alert.kind for alert in alerts].count("determinism_block") == 1
+    # The night that Airflow began by itself had no checkpoint yet, and says so once; this one is told by its block.
+    assert [alert.kind for alert in alerts if night in alert.body] == []
 
 
 def state(installation: Installation, dag_id: str, run_id: str, task_id: str) -> str:
