@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Collection
@@ -14,6 +15,7 @@ from eval_tasks.engine import memory
 from eval_tasks.engine.room import Room
 from eval_tasks.errors import CheckpointError, CheckpointGoneError, DataError, EvalError, InfraError, UserError
 from eval_tasks.grade import grade
+from eval_tasks.log_lines import formatter
 from eval_tasks.records import EngineTuning, Environment, Item, Plan
 from eval_tasks.run import InterruptedShardError, OtherEnvironmentError, run_shard
 from eval_tasks.run import shard as run_module
@@ -274,6 +276,15 @@ def test_a_claim_that_never_ends_is_an_infrastructure_error(store: Store, made: 
             cache_dir=tmp_path / "cache",
             limits=Limits(lease_seconds=0.2),
         )
+
+
+def test_lines_of_a_shard_name_it(store: Store, made: Plan, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.setFormatter(formatter("json"))
+    with caplog.at_level("INFO", logger="eval_tasks.run"):
+        run_shard(store, plan_uri=uri_of(store, made), shard=1, owner="a", cache_dir=tmp_path / "cache")
+    lines = [json.loads(line) for line in caplog.text.splitlines()]
+    places = {(line.get("run_id"), line.get("shard"), line.get("checkpoint_id")) for line in lines}
+    assert places == {(made.run_id, 1, made.request.checkpoint_id)}
 
 
 def test_a_second_environment_in_one_run_is_refused(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
-from eval_tasks import __version__
+from eval_tasks import __version__, log_lines
 from eval_tasks.errors import (
     BlockedError,
     CheckpointGoneError,
@@ -108,11 +109,13 @@ def cli(verbose: bool) -> None:
     The store and the catalog are where CHECKPOINT_EVAL_HOME (or _STORE_URI, _CATALOG_URL) says; by default in
     ~/.checkpoint-eval.
     """
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    wanted = os.environ.get(log_lines.VARIABLE) or "text"
+    form = next((form for form in log_lines.FORMATS if form == wanted), None)
+    if form is None:
+        raise UserError(f"{log_lines.VARIABLE} is {wanted!r}; it is one of: {', '.join(log_lines.FORMATS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(log_lines.formatter(form))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
 def exit_code(error: EvalError) -> int:

@@ -19,6 +19,7 @@ from eval_tasks.computed_again import checked_shard, chosen
 from eval_tasks.endpoint import EndpointWorker, endpoint_environment
 from eval_tasks.environment import describe_environment, explain_difference, harness_version
 from eval_tasks.errors import DataError, InfraError, UserError
+from eval_tasks.log_lines import at
 from eval_tasks.records import EndpointConfig, EngineTuning, Plan, PlannedBatch, Response
 from eval_tasks.run.books import Books
 from eval_tasks.run.leases import lease
@@ -78,9 +79,34 @@ def run_shard(
     planned the run, OtherEnvironmentError when this environment is not the one the run is pinned to, InfraError when
     another pod holds the rest longer than its lease.
     """
-    limits = limits or Limits()
-    started = time.monotonic()
     plan = store.plan(plan_uri)
+    with at(run_id=plan.run_id, shard=shard, checkpoint_id=plan.request.checkpoint_id):
+        return _run_planned(
+            store,
+            plan,
+            shard,
+            owner=owner,
+            cache_dir=cache_dir,
+            limits=limits or Limits(),
+            node=node,
+            stop=stop,
+            progress=progress,
+        )
+
+
+def _run_planned(
+    store: Store,
+    plan: Plan,
+    shard: int,
+    *,
+    owner: str,
+    cache_dir: Path,
+    limits: Limits,
+    node: str,
+    stop: threading.Event | None,
+    progress: Progress | None,
+) -> ShardReport:
+    started = time.monotonic()
     batches = _batches_of(store, plan, shard)
     n_items = sum(len(batch.item_ids) for batch in batches)
     if store.responses.is_closed(plan.run_id):

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier, BaseSensorOperator
 from airflow.triggers.base import BaseTrigger, StartTriggerArgs, TriggerEvent
 
+from checkpoint_eval import metrics
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -48,6 +50,7 @@ def send_due(*raised: Alert) -> tuple[int, float]:
             policy = policy.model_copy(update={"base_url": _base_url()})
         raise_late(store, config, datetime.now(UTC))
         report = deliver(store, channels_of(policy), policy, owner=f"{socket.gethostname()}:{os.getpid()}")
+    metrics.told_alerts(report.sent)
     return report.sent, policy.poll_seconds
 
 

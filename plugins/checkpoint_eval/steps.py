@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from checkpoint_eval import metrics
 from checkpoint_eval.baselines import BASELINE_POLICIES, baseline_arm, stored_baseline
 
 if TYPE_CHECKING:
@@ -279,8 +280,11 @@ def grade(planned: list[PlannedRun]) -> list[str]:
         if twice is not None:
             counts = (run_id, twice.n_items, twice.n_elsewhere, twice.n_differing)
             _log.info("run %s: %d items computed twice, %d of them in another pod, %d differ", *counts)
+        before = store.catalog.cost(run_id)
         entry = account(store, run_id, config)
         if entry is not None and entry.actual is not None:
+            if before is not None and before.actual is None:  # a task that is tried again tells nothing twice
+                metrics.told_cost(entry)
             _log.info("run %s: cost %s", run_id, cost_text(entry.actual))
     return run_ids
 
@@ -425,14 +429,14 @@ def publish(params: dict[str, Any], planned: list[PlannedRun], comparison_id: st
         )
         _log.info("%s", published.terminal)
         uris[run["role"] if run["role"] != "seed" else f"seed-{number}"] = published.html_uri
-    _finish_landing(store, params)
+    _finish_landing(store, params, has_report=True)
     for run_id in dict.fromkeys(run["run_id"] for run in planned):
         for alert in store.catalog.alerts(run_id=run_id):
             _log.warning("ALERT %s\n%s", alert.title, alert.body)
     return uris
 
 
-def _finish_landing(store: Store, params: dict[str, Any]) -> None:
+def _finish_landing(store: Store, params: dict[str, Any], *, has_report: bool = False) -> None:
     """Tell the ledger that this DAG run has ended, when it was started for a landing."""
     landing_id, tier = params.get("landing_id"), params.get("tier")
     if not landing_id or not tier:
@@ -445,4 +449,7 @@ def _finish_landing(store: Store, params: dict[str, Any]) -> None:
     except UserError as error:  # a person's own conf
         _log.warning("%s", error)
         return
-    store.catalog.finish_landing(landing_id, dag_run_id(tier, row.landing))
+    dag_run = dag_run_id(tier, row.landing)
+    if has_report and dag_run not in row.finished:
+        metrics.told_verdict(row, tier, datetime.now(UTC))
+    store.catalog.finish_landing(landing_id, dag_run)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from checkpoint_eval import metrics
+from checkpoint_eval.metrics import Standing
+
 if TYPE_CHECKING:
     from checkpoint_eval.ledger import Watch
 
@@ -34,6 +37,7 @@ class CheckpointTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         self.max_wait_seconds = max_wait_seconds
         self._watch: Watch | None = None
+        self._standing = Standing()
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The constructor's arguments."""
@@ -69,8 +73,11 @@ class CheckpointTrigger(BaseTrigger):
             settings = Settings()
             config = load_config(settings.config)
             if self._watch is None:
+                metrics.begin()
                 self._watch = Watch(open_store(settings))
-            return self._watch.poll(config, datetime.now(UTC)), config.poll_seconds
+            fired = self._watch.poll(config, datetime.now(UTC))
+            self._standing.tell(self._watch.store, config)
+            return fired, config.poll_seconds
         except (EvalError, OSError) as error:
             # A catalog that is away, or a configuration with a mistake in it: both are mended while this waits.
             log.warning("no look at checkpoints: %s", error)
