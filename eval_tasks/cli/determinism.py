@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import click
 
-from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, print_table, progress_bar
+from eval_tasks.cli.computing import compute_here
+from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, print_table
 from eval_tasks.determinism import PlannedNight, adopt, judge_night, plan_night, try_sentinels
 from eval_tasks.records import Night, RowsComparison, to_json
-from eval_tasks.run import run_shard
 from eval_tasks.settings import Config, Settings, load_config
 from eval_tasks.store import Store
 
@@ -53,19 +53,7 @@ def determinism_run(environment: str | None, night: str | None, as_json: bool) -
 
 def _run_here(store: Store, config: Config, planned: PlannedNight) -> None:
     for what, uri in (("as ever", planned.plan_uri), ("perturbed", planned.perturbed_plan_uri)):
-        shards = store.plan(uri).shards
-        for shard in shards:
-            with progress_bar(f"{planned.environment}, {what}: shard {shard.shard + 1}/{len(shards)}") as progress:
-                run_shard(
-                    store,
-                    plan_uri=uri,
-                    shard=shard.shard,
-                    owner=f"{socket.gethostname()}:{os.getpid()}",
-                    cache_dir=cache_dir(),
-                    limits=config.limits,
-                    node=socket.gethostname(),
-                    progress=progress,
-                )
+        compute_here(store, store.plan(uri), uri, config, label=f"{planned.environment}, {what}: ")
     if store.catalog.sentinels(planned.run_id) is None:
         try_sentinels(store, run_id=planned.run_id, cache_dir=cache_dir(), node=socket.gethostname())
 

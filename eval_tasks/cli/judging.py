@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from eval_tasks.cli.output import cache_dir, json_option, opened, print_json, progress_bar
+from eval_tasks.cli.computing import compute_here
+from eval_tasks.cli.output import cache_dir, json_option, opened, print_json
 from eval_tasks.errors import BlockedError, UserError, did_you_mean
 from eval_tasks.gate import gate
 from eval_tasks.graders import environment_for, find_grader, finish_grading, plan_grading, register_judge
 from eval_tasks.plan import plan_uri
 from eval_tasks.records import Plan, to_json
-from eval_tasks.run import run_shard
 from eval_tasks.settings import Config, Settings, load_config
 from eval_tasks.store import Grader, Store
 
@@ -85,18 +83,7 @@ def judge_here(
 
 def _finished(store: Store, config: Config, run_id: str, benchmark: str, grader: str, made: Plan | None) -> str:
     if made is not None:
-        uri = plan_uri(store, made)
-        for shard in made.shards:
-            with progress_bar(f"shard {shard.shard + 1}/{len(made.shards)}") as progress:
-                run_shard(
-                    store,
-                    plan_uri=uri,
-                    shard=shard.shard,
-                    owner=f"{socket.gethostname()}:{os.getpid()}",
-                    cache_dir=cache_dir(),
-                    limits=config.limits,
-                    progress=progress,
-                )
+        compute_here(store, made, plan_uri(store, made), config)
     return finish_grading(store, run_id=run_id, benchmark_name=benchmark, grader=grader)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import click
 from eval_tasks.aggregate import aggregate
 from eval_tasks.budgets import account, reserve
 from eval_tasks.checkpoint import fetch
+from eval_tasks.cli.computing import compute_here
 from eval_tasks.cli.output import (
     cache_dir,
     json_option,
@@ -36,7 +35,6 @@ from eval_tasks.records import Checkpoint, Plan, to_json
 from eval_tasks.report.numbers import cost_text
 from eval_tasks.report.sentences import score_name
 from eval_tasks.resolve import resolve
-from eval_tasks.run import run_shard
 from eval_tasks.settings import Settings, load_config
 from eval_tasks.store import Store
 
@@ -256,17 +254,7 @@ def evaluate_command(
         )
     planned = make_plan(store, checkpoint, suite, environment, dtype=dtype, seed=seed)
     uri = plan_uri(store, planned)
-    for shard in planned.shards:
-        with progress_bar(f"shard {shard.shard + 1}/{len(planned.shards)} ({shard.group})") as progress:
-            run_shard(
-                store,
-                plan_uri=uri,
-                shard=shard.shard,
-                owner=f"{socket.gethostname()}:{os.getpid()}",
-                cache_dir=cache_dir(),
-                limits=config.limits,
-                progress=progress,
-            )
+    compute_here(store, planned, uri, config)
     grade(store, run_id=planned.run_id)
     check_again(store, planned.run_id, _now())
     account(store, planned.run_id, config)

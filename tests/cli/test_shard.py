@@ -78,8 +78,8 @@ def test_resumed_after_an_end_in_the_midst_is_undisturbed(evaluation, end: signa
         assert pod.returncode == code, said
         kept = len(store.queue.results(made.run_id))
         assert before < kept < made.n_batches
-        assert "items/s" in said
         if end == signal.SIGTERM:
+            assert "items/s" in said  # killed, it may die between the batch and its line
             assert "error: stopped with " in said and "finished ones are kept" in said
             row = store.catalog.shards(made.run_id)[1]
             assert (row.status, row.n_done) == ("failed", 32 * (kept - before))
