@@ -17,13 +17,14 @@ class Section(BaseModel):
 class AlertChannel(Section):
     """Where alerts go: an Apprise URL or, where that has a secret in it, the environment variable that holds it.
 
-    `timeout_seconds`: a receiver that has not answered by then has failed, and is tried again later.
+    `timeout_seconds`: a receiver that has not answered by then has failed, and is tried again later; shorter than the
+    lease of a delivery (300 s), or another sender would send it meanwhile.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")
     url: str | None = None
     url_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    timeout_seconds: float = Field(default=20.0, gt=0)
+    timeout_seconds: float = Field(default=20.0, gt=0, le=240)
 
     @model_validator(mode="after")
     def _one_place(self) -> AlertChannel:

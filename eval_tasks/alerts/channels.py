@@ -12,12 +12,46 @@ import re
 import threading
 import warnings
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from eval_tasks.errors import InfraError, UserError
 from eval_tasks.policies import AlertChannel, AlertPolicy
 
 _log = logging.getLogger(__name__)
 _SHORTEST_SECRET = 6
+
+
+class _Secrets(logging.Filter):
+    """Masks the parts of channels' URLs in whatever Apprise logs: some of its services log the tokens they are given.
+
+    On its logger for good, since a service that hangs may log when its channel has long been given up.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: frozenset[str] = frozenset()
+
+    def learn(self, url: str) -> None:
+        """Mask the parts of this URL too, as they stand and unquoted."""
+        found = [part for part in re.split(r"[:/@?&=#]+", url) for part in (part, unquote(part))]
+        self._parts |= {part for part in found if len(part) >= _SHORTEST_SECRET}
+
+    def masked(self, text: str) -> str:
+        """The text without any part."""
+        for part in sorted(self._parts, key=lambda part: (-len(part), part)):
+            text = text.replace(part, "****")
+        return text
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record through, masked."""
+        record.msg, record.args = self.masked(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = self.masked(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+
+_SECRETS = _Secrets()
 
 
 class ChannelError(InfraError):
@@ -100,9 +134,12 @@ class AppriseChannel:
     def _made(self) -> Any:
         if self._service is None:
             apprise = _apprise()
+            url = self._url()
+            _SECRETS.learn(url)
+            apprise.logger.addFilter(_SECRETS)  # once, however often it is added
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # some of its services import modules that Python deprecates
-                service = apprise.Apprise.instantiate(self._url(), suppress_exceptions=True)
+                service = apprise.Apprise.instantiate(url, suppress_exceptions=True)
             if service is None:
                 raise UserError(f"channel {self.name!r}: Apprise has no service for its URL; see its list of URLs")
             # One alert is one message: what a service cannot hold is cut, never sent in pieces.
@@ -120,7 +157,5 @@ class AppriseChannel:
         return url
 
     def _without_secrets(self, text: str) -> str:
-        parts = re.split(r"[:/@?&=#]+", self._url())
-        for part in sorted(filter(lambda part: len(part) >= _SHORTEST_SECRET, parts), key=len, reverse=True):
-            text = text.replace(part, "****")
-        return text
+        _SECRETS.learn(self._url())
+        return _SECRETS.masked(text)

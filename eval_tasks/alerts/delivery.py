@@ -8,6 +8,7 @@ it. That is the one way to a double message; to a lost one there is none.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,11 +40,12 @@ def deliver(
     owner: str,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> DeliveryReport:
-    """Send what is due. `owner` names this sender in claims.
+    """Send what is due. `owner` names this sender in claims; two calls of one sender hold claims of their own.
 
     A channel that fails is left alone for the rest of the pass, and holds up no other; the alert is tried again after
     `retry_seconds`, doubled with each attempt up to `retry_limit_seconds`, for as long as it takes.
     """
+    owner = f"{owner}:{uuid.uuid4().hex}"
     store.catalog.fan_out([channel.name for channel in channels], clock())
     sent, failed = 0, []
     for channel in channels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval_tasks.errors import UserError
+from eval_tasks.errors import EvalError
 from eval_tasks.records import Alert
 from eval_tasks.store import Store
 
@@ -35,9 +35,13 @@ def _path(store: Store, alert: Alert) -> str:
     if alert.run_id is None:
         return "/dags"
     try:
-        run = store.catalog.run(alert.run_id)
-    except UserError:
+        return _path_of_run(store, alert.run_id)
+    except EvalError:  # whatever cannot be read of the run: without its link the alert is sent all the same
         return "/dags"
+
+
+def _path_of_run(store: Store, run_id: str) -> str:
+    run = store.catalog.run(run_id)
     dag = f"/dags/evaluate_{run.tier}/runs"
     started = [
         dag_run

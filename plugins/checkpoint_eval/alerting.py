@@ -48,9 +48,11 @@ def send_due(*raised: Alert) -> tuple[int, float]:
         policy = config.alerts
         if not policy.base_url:
             policy = policy.model_copy(update={"base_url": _base_url()})
-        raise_late(store, config, datetime.now(UTC))
-        report = deliver(store, channels_of(policy), policy, owner=f"{socket.gethostname()}:{os.getpid()}")
-    metrics.told_alerts(report.sent)
+        try:
+            raise_late(store, config, datetime.now(UTC))
+        finally:  # what is known already is told, whatever stands in the way of finding more
+            report = deliver(store, channels_of(policy), policy, owner=f"{socket.gethostname()}:{os.getpid()}")
+            metrics.told_alerts(report.sent)
     return report.sent, policy.poll_seconds
 
 

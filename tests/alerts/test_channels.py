@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from eval_tasks.alerts.channels import AppriseChannel, ChannelError, LogChannel, channels_of
+from eval_tasks.alerts.delivery import LEASE_SECONDS
 from eval_tasks.policies import AlertChannel, AlertPolicy
 from tests.alerts.receivers import MailServer, Webhook
 
@@ -70,6 +72,26 @@ def test_an_url_comes_from_a_variable_and_is_never_shown(webhook: Webhook, monke
     with pytest.raises(ChannelError) as failed:
         AppriseChannel(spec).send("t", "b")
     assert "s3cr3t" not in str(failed.value)
+
+
+def test_what_a_service_logs_has_no_secret_in_it(caplog: pytest.LogCaptureFixture) -> None:
+    # Slack's service logs a token that it does not take, as it is.
+    with caplog.at_level(logging.DEBUG), pytest.raises(ChannelError):
+        channel("slack://T1JJ3T3L2/A1BRTD4JD/not%20a-s3cr3t-token").send("t", "b")
+    logging.getLogger("apprise").warning("late: %s", "not a-s3cr3t-token")
+    try:
+        raise ValueError("posting to A1BRTD4JD/x")
+    except ValueError:
+        logging.getLogger("apprise").exception("failed")
+    assert "late: ****" in caplog.text and "posting to ****" in caplog.text
+    assert not any(secret in caplog.text for secret in ("s3cr3t", "T1JJ3T3L2", "A1BRTD4JD"))
+
+
+@pytest.mark.parametrize("seconds", [0, 240.5, 300])
+def test_a_channel_is_given_less_time_than_the_lease_of_a_delivery(seconds: float) -> None:
+    assert AlertChannel(name="x", url="json://h", timeout_seconds=240).timeout_seconds < LEASE_SECONDS
+    with pytest.raises(ValidationError, match="timeout_seconds"):
+        AlertChannel(name="x", url="json://h", timeout_seconds=seconds)
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,20 @@ def test_a_webhook_that_is_down_and_comes_back_gets_each_alert_once(store: Store
         assert deliver(store, channels, policy, owner="me", clock=clock).sent == 2
         assert sorted(webhook.titles) == ["first", "second"]
         assert "acknowledge: python -m eval_tasks alerts acknowledge " in webhook.received[0]["message"]
+
+
+def test_a_call_that_comes_too_late_does_not_end_the_claim_of_another_in_its_process(store: Store) -> None:
+    raised(store, "one")
+    clock = Clock()
+
+    class Slow(Ear):
+        """Answers when its lease is over and another call of the same owner has claimed the delivery anew."""
+
+        def send(self, title: str, body: str) -> None:
+            super().send(title, body)
+            clock.later(LEASE_SECONDS + 1)
+            assert store.catalog.claim_delivery(self.name, "me", LEASE_SECONDS, clock()) is not None
+
+    deliver(store, [Slow("a")], POLICY, owner="me", clock=clock)
+    (delivery,) = store.catalog.deliveries()
+    assert delivery.state == "sending"

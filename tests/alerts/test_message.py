@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eval_tasks.alerts.message import message
 from eval_tasks.checkpoint import dag_run_id
+from eval_tasks.errors import DataError
 from eval_tasks.records import Alert, Landing
 from eval_tasks.store import Store
 from tests.store import samples
@@ -52,3 +55,14 @@ def test_an_alert_without_a_run_leads_to_the_dag_that_it_is_about(store: Store) 
     assert message(store, alert(kind="checkpoint_broken"), URL)[1].endswith("/dags/watch_checkpoints/runs")
     assert message(store, alert(kind="unheard of"), URL)[1].endswith(":8080/dags")
     assert message(store, alert(run_id="never"), URL)[1].endswith(":8080/dags")
+
+
+def test_a_run_that_cannot_be_read_costs_the_link_and_not_the_message(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(_run_id: str) -> None:
+        raise DataError("stored Run does not fit")
+
+    monkeypatch.setattr(store.catalog, "run", damaged)
+    title, body = message(store, alert(run_id="a" * 32), URL)
+    assert title == "t" and body.endswith("http://airflow.example:8080/dags")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from eval_tasks.errors import DataError
 from eval_tasks.records import Alert, Landing
 from eval_tasks.settings import Settings
 from eval_tasks.store import Store, open_store
@@ -46,6 +47,21 @@ def opened(tmp_path: Path, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) ->
 
 def raised(store: Store, name: str) -> None:
     store.catalog.raise_alert(Alert(alert_id=name, kind="k", title=name, body="b", created_at="2026-01-01T00:00:00Z"))
+
+
+def test_what_is_known_is_sent_although_what_is_late_cannot_be_found(
+    opened: Store, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from checkpoint_eval.alerting import send_due
+
+    def away(*_: object) -> None:
+        raise DataError("stored Landing does not fit")
+
+    monkeypatch.setattr("eval_tasks.alerts.raise_late", away)
+    raised(opened, "quarantined")
+    with pytest.raises(DataError, match="stored Landing"):
+        send_due()
+    assert webhook.titles == ["quarantined"]
 
 
 def _event(max_wait_seconds: float) -> Any:
