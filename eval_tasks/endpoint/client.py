@@ -28,6 +28,11 @@ Message = Mapping[str, str]
 _PASSES = frozenset({408, 409, 425, 429})
 # What an endpoint says of one request: malformed or too long for it, against the law or its policy.
 _OF_ONE_REQUEST = frozenset({400, 413, 422, 451})
+# How an error of status 403 says that it is about one prompt: details beside it, or its own code or type.
+_FLAGGED = ("flagged_input", "reasons")
+_MODERATION = frozenset(
+    {"content_filter", "content_policy_violation", "moderation", "moderation_blocked", "responsibleaipolicyviolation"}
+)
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _LONGEST_WISH = 600.0
@@ -176,6 +181,8 @@ class ChatEndpoint:
         status, said = response.status_code, self._shown(response)
         if status in _PASSES or status >= 500:
             return _MayPassError(f"HTTP {status}: {said}", _wished_pause(response.headers.get("retry-after")))
+        if status == 403 and _moderates(response):
+            return RefusedError(f"HTTP 403: {said}")
         if status in (401, 403):
             name = self._access.api_key_env
             key = f"the key in {name} is refused" if name else "it wants a key: name its variable in api_key_env"
@@ -214,6 +221,21 @@ def key_of(access: EndpointAccess) -> str:
             f"the variable {access.api_key_env} holds characters that no header can carry; set the key alone"
         )
     return key
+
+
+def _moderates(response: httpx.Response) -> bool:
+    """Whether an error's body says that this prompt was flagged, rather than that its sender may not ask."""
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return False
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        return False
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict) and any(metadata.get(name) for name in _FLAGGED):
+        return True
+    return any(isinstance(error.get(name), str) and error[name].lower() in _MODERATION for name in ("code", "type"))
 
 
 def _pause(number: int) -> float:

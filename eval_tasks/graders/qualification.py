@@ -6,6 +6,7 @@ It may when it is not inferior in any category, however good its total: `stats.n
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from datetime import datetime
 
 import numpy as np
 
@@ -113,7 +114,9 @@ def _record(store: Store, made: Qualification, benchmark: str) -> None:
     if not made.adopted:
         return
     for stands in store.catalog.graders_in_use():
-        if stands.grader == made.against and benchmark in ("", stands.benchmark):
+        if stands.grader != made.against or benchmark not in ("", stands.benchmark):
+            continue
+        if not _is_overruled(store, made, stands):
             store.catalog.put_grader_in_use(
                 GraderInUse(
                     benchmark=stands.benchmark,
@@ -123,6 +126,14 @@ def _record(store: Store, made: Qualification, benchmark: str) -> None:
                     qualification_id=made.qualification_id,
                 )
             )
+
+
+def _is_overruled(store: Store, made: Qualification, stands: GraderInUse) -> bool:
+    """Whether a person put `stands` in use after this answer was given: asked again, the answer undoes no word."""
+    if datetime.fromisoformat(stands.since) > datetime.fromisoformat(made.qualified_at):
+        return True
+    uses = store.catalog.grader_uses(stands.benchmark)
+    return any(use.qualification_id == made.qualification_id for use in uses)
 
 
 def _check(store: Store, agreement_set: AgreementSet, grader: str, against: str, margin: float, alpha: float) -> None:

@@ -108,6 +108,21 @@ class FileStore:
         with self.draft(name) as draft:
             draft.handle.write(data)
 
+    def write_first(self, name: str, data: bytes) -> bool:
+        """`data` under `name` unless something is there; whether it was written. Of writers at once one is the first.
+
+        Storage without a conditional write, which is neither local, S3 nor GCS, keeps the last of writers at once.
+        """
+        with _storage_errors("write", self.uri(name)):
+            try:
+                if self.is_local:
+                    _link_whole(Path(self._path(name)), data)
+                else:
+                    self._fs.pipe_file(self._path(name), data, mode="create")
+            except FileExistsError:
+                return False
+        return True
+
     def remove(self, name: str) -> None:
         """Remove `name`; one that is not there is no error."""
         with suppress(FileNotFoundError), _storage_errors("remove", self.uri(name)):
@@ -148,6 +163,20 @@ class FileStore:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def _link_whole(path: Path, data: bytes) -> None:
+    """A file that is there with all its bytes or not at all. Raises FileExistsError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name[:80]}.{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _modified(info: dict[str, Any]) -> float | None:

@@ -23,11 +23,11 @@ class Replies:
 
     def keep(self, run_id: str, item_id: str, reply: dict[str, Any]) -> dict[str, Any]:
         """Keep the reply to an item's question, unless there is one; gives the one that stands."""
-        kept = self.kept(run_id, item_id)
-        if kept is not None:
-            return kept
         text = json.dumps(storable_value({"item_id": item_id, **reply}), ensure_ascii=False, sort_keys=True)
-        self._files.write(_name(run_id, item_id), text.encode())
+        if not self._files.write_first(_name(run_id, item_id), text.encode()):
+            kept = self.kept(run_id, item_id)
+            if kept is not None:
+                return kept
         document: dict[str, Any] = json.loads(text)
         return document
 

@@ -197,3 +197,33 @@ def test_a_wait_ends_when_the_pod_is_to_stop() -> None:
         ):
             endpoint.ask({})
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "Is it..."}},
+        {"code": "content_filter", "message": "flagged"},
+        {"type": "Content_Policy_Violation", "message": "flagged"},
+    ],
+)
+def test_a_403_that_moderates_a_prompt_refuses_that_question_alone(error: dict[str, Any]) -> None:
+    with serving(in_turn([(403, {}, {"error": error}), reply("yes")])) as fake:
+        with pytest.raises(RefusedError, match=r"HTTP 403: .*flagged"):
+            ask(fake)
+        assert ask(fake).text == "yes"
+    assert len(fake.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"code": 403, "message": "no such project", "metadata": {"reasons": []}}},
+        {"error": {"code": "permission_denied", "type": 5}},
+        {"error": "forbidden"},
+        ["forbidden"],
+    ],
+)
+def test_any_other_403_is_of_the_key(body: Any) -> None:
+    with serving(in_turn([(403, {}, body)])) as fake, pytest.raises(UserError, match="HTTP 403; it wants a key"):
+        ask(fake)

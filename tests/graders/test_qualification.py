@@ -139,6 +139,34 @@ def test_an_adopted_grader_takes_the_place_of_the_one_in_use(
     assert grader.agreement["agreement"] == 1.0
 
 
+@pytest.mark.parametrize("used_at", [NOW, LATER])
+def test_the_question_asked_again_does_not_undo_what_a_person_said_since(
+    store: Store, two_categories: tuple[AgreementSet, list[AgreementItem]], used_at: str
+) -> None:
+    store.catalog.save_benchmark(benchmark())
+    name = benchmark().name
+    use(store, "judge@1", name, reason="the first one", now=NOW)
+    made, items = two_categories
+    judged(store, made, items, "judge@2", lambda i: False)
+    assert qualify(store, made, "judge@2", against="judge@1", margin=0.05, now=NOW).adopted
+    assert [u.grader for u in store.catalog.graders_in_use()] == ["judge@2"]
+    use(store, "judge@1", name, reason="the new one is too dear", now=used_at)
+    qualify(store, made, "judge@2", against="judge@1", margin=0.05, now=LATER)
+    assert [(u.grader, u.reason) for u in store.catalog.graders_in_use()] == [("judge@1", "the new one is too dear")]
+
+
+def test_an_answer_given_before_anything_was_in_use_does_not_undo_it(
+    store: Store, two_categories: tuple[AgreementSet, list[AgreementItem]]
+) -> None:
+    store.catalog.save_benchmark(benchmark())
+    made, items = two_categories
+    judged(store, made, items, "judge@2", lambda i: False)
+    qualify(store, made, "judge@2", against="judge@1", margin=0.05, now=NOW)
+    use(store, "judge@1", benchmark().name, reason="the first one", now=LATER)
+    qualify(store, made, "judge@2", against="judge@1", margin=0.05, now=LATER)
+    assert [u.grader for u in store.catalog.graders_in_use()] == ["judge@1"]
+
+
 def test_a_set_of_one_benchmark_speaks_for_no_other(store: Store) -> None:
     items = labelled(400)
     made = make_set(store, items, name="panel", benchmark="gsm8k", now=NOW)

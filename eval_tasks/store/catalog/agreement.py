@@ -99,6 +99,11 @@ class AgreementSets(CatalogPart):
 
         self._database.write(save)
 
+    def grader_uses(self, benchmark: str) -> list[GraderInUse]:
+        """Every grader that was ever put in use for a benchmark, oldest first."""
+        statement = select(graders_in_use.c.record).where(graders_in_use.c.benchmark == benchmark)
+        return self._find(GraderInUse, statement.order_by(graders_in_use.c.seq))
+
     def graders_in_use(self, benchmark: str | None = None) -> list[GraderInUse]:
         """The grader in use of each benchmark that has one, or of `benchmark` alone: the latest word on each."""
         uses = self._find(GraderInUse, select(graders_in_use.c.record).order_by(graders_in_use.c.seq))
