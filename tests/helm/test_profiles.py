@@ -138,6 +138,19 @@ def test_classes_have_the_names_that_pods_ask_for(helm: str, tmp_path: Path) -> 
     assert not [kind for kind, _ in objects_of(rendered(helm, changes)) if kind == "PriorityClass"]
 
 
+@pytest.mark.parametrize("names", ["health: urgent, release: urgent", "health: checkpoint-eval-release"])
+def test_two_tiers_of_one_class_are_refused_unless_somebody_else_makes_it(
+    helm: str, tmp_path: Path, names: str
+) -> None:
+    changes = tmp_path / "values.yaml"
+    changes.write_text(f"config: {{limits: {{priority_classes: {{{names}}}}}}}", "utf-8")
+    done = run(helm, "template", "release", str(CHART), "--values", str(changes))
+    assert done.returncode != 0
+    assert "the tiers health and release would both have the class" in done.stderr
+    changes.write_text(f"{changes.read_text('utf-8')}\npriorityClasses: {{create: false}}", "utf-8")
+    rendered(helm, changes)
+
+
 def test_what_is_registered_is_registered_by_the_jobs_own_commands(
     helm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
