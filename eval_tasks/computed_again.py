@@ -29,21 +29,33 @@ def checking_shard(plan: Plan, shard: int) -> int:
     return next(s.shard for s in plan.shards if checked_shard(plan, s.shard) == shard)
 
 
-def chosen(run_id: str, batches: Sequence[PlannedBatch]) -> list[PlannedBatch]:
+def chosen(plan: Plan, batches: Sequence[PlannedBatch]) -> list[PlannedBatch]:
     """The items of these batches, which are one shard's, that are computed again, in batches of their own.
 
-    Each batch has the items of one benchmark, in item order, and the number of the first batch that they are of.
+    None is fuller than a planned one, by which memory was reckoned: scored items stay apart as their batches were.
+    Generated items of one benchmark stand together, up to 32, since a few rows take as long to write as many; each
+    such batch has the number of the first one that they are of.
     """
     drawn = {
-        (batch.benchmark_id, item_id): int(digest_parts([run_id, batch.benchmark_id, item_id])[:16], 16)
+        (batch.benchmark_id, item_id): int(digest_parts([plan.run_id, batch.benchmark_id, item_id])[:16], 16)
         for batch in batches
         for item_id in batch.item_ids
     }
     wanted = {key for key, draw in drawn.items() if draw % ONE_IN == 0} or {min(drawn, key=lambda key: drawn[key])}
-    first = {batch.benchmark_id: batch for batch in reversed(batches)}
+    parts = [
+        replace(batch, item_ids=tuple(i for i in batch.item_ids if (batch.benchmark_id, i) in wanted))
+        for batch in sorted(batches, key=lambda batch: batch.batch)
+    ]
+    parts = [part for part in parts if part.item_ids]
+    groups = {shard.shard: shard.group for shard in plan.shards}
+    return _together(parts) if all(groups[part.shard] == "generation" for part in parts) else parts
+
+
+def _together(parts: Sequence[PlannedBatch]) -> list[PlannedBatch]:
     found = []
-    for benchmark_id in sorted({benchmark_id for benchmark_id, _ in wanted}):
-        ids = sorted(item_id for of, item_id in wanted if of == benchmark_id)
-        parts = [tuple(ids[start : start + _BATCH_ITEMS]) for start in range(0, len(ids), _BATCH_ITEMS)]
-        found += [replace(first[benchmark_id], item_ids=part) for part in parts]
+    for benchmark_id in sorted({part.benchmark_id for part in parts}):
+        alike = [part for part in parts if part.benchmark_id == benchmark_id]
+        ids = sorted(item_id for part in alike for item_id in part.item_ids)
+        cut = [tuple(ids[start : start + _BATCH_ITEMS]) for start in range(0, len(ids), _BATCH_ITEMS)]
+        found += [replace(alike[0], item_ids=part) for part in cut]
     return found

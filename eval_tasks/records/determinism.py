@@ -109,7 +109,11 @@ class Block:
 
     def makes_suspect(self, run_id: str, env_fingerprint: str | None, closed_at: str | None) -> bool:
         """Whether the numbers of such a run are in doubt because of this block."""
-        if env_fingerprint != self.fingerprint or closed_at is None or not _before(self.good_until, closed_at):
+        if env_fingerprint != self.fingerprint or closed_at is None:
+            return False
+        # Its own rows show what is wrong, whatever a night said since.
+        shown_by_it = self.kind == "computed_twice" and run_id == self.run_id
+        if not shown_by_it and not _before(self.good_until, closed_at):
             return False
         if self.explained_at is not None and (self.outcome != "runs suspect" or _before(self.explained_at, closed_at)):
             return False

@@ -253,7 +253,7 @@ def _second_look(store: Store, plan: Plan, checked: int) -> list[PlannedBatch]:
     """
     if store.catalog.run(plan.run_id).judging is not None or store.again.holds(plan.run_id, checked):
         return []
-    return chosen(plan.run_id, store.blobs.get_batches(plan.batches_blob, shard=checked))
+    return chosen(plan, store.blobs.get_batches(plan.batches_blob, shard=checked))
 
 
 def _compute_again(
