@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster parity-env bench-compare bench-guard simulate-month chaos bench-latency bench-engine bench-engine-gpu bench-contamination clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster test-cluster parity-env bench-compare bench-guard simulate-month chaos bench-latency bench-engine bench-engine-gpu bench-contamination clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -87,6 +87,10 @@ cluster-tools:  ## Fetch helm, kubectl, hadolint and kubernetes-validate from th
 
 check-cluster: install cluster-tools  ## Lint, render and validate images and charts (AIRFLOW_CHART=folder: Airflow's own too)
 	$(PY) -m pytest -q tests/images tests/helm
+
+test-cluster: install  ## The flow's pods on a cluster: make test-cluster KUBECONFIG=file [IMAGE=busybox:1.37 NAMESPACE=default]
+	TEST_CLUSTER_KUBECONFIG="$(KUBECONFIG)" TEST_CLUSTER_IMAGE="$(IMAGE)" TEST_CLUSTER_NAMESPACE="$(NAMESPACE)" \
+	  $(PY) -m pytest -q tests/checkpoint_eval/test_cluster.py
 
 parity-env: $(LM_EVAL_INSTALLED)  ## Make .venv-lm-eval: lm-eval 0.4.9, which ours is compared with
 

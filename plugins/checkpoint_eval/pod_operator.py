@@ -7,11 +7,17 @@ imports the Kubernetes client): `checkpoint_eval.pods` does so only where a DAG 
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
 
 from checkpoint_eval.placement import avoiding, strayed_nodes
 from checkpoint_eval.pods import RUN_ANNOTATION
@@ -36,6 +42,28 @@ class ShardPodOperator(KubernetesPodOperator):
         self._config_dict = None
         if self.config_file:
             super().convert_config_file_to_dict()  # type: ignore[no-untyped-call]
+
+    def execute(self, context: Context) -> Any:
+        """As the provider's; what the cluster refuses is told in its own words, with what a person can do."""
+        with self._refusals():
+            return super().execute(context)
+
+    def trigger_reentry(self, context: Context, event: dict[str, Any]) -> Any:
+        """As the provider's, with refusals told as in `execute`."""
+        with self._refusals():
+            return super().trigger_reentry(context, event)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigException as error:
+            raise AirflowFailException(
+                f"connection {self.kubernetes_conn_id!r} leads to no cluster: {error}; give it a kubeconfig path that "
+                "this machine has, or in_cluster (`airflow connections get` shows it)"
+            ) from error
+        except ApiException as error:
+            raise refusal(error) from error
 
     def build_pod_request_obj(self, context: Context | None = None, *, dry_run: bool = False) -> V1Pod:
         """The pod; from its second try on kept away from nodes that turned out to be another environment."""
@@ -72,6 +100,25 @@ def _strayed_nodes(run_id: str) -> list[str]:
     except EvalError as error:
         _log.info("no nodes are kept away from: %s", error)
         return []
+
+
+def refusal(error: ApiException) -> AirflowException:
+    """What the API server says when it does not do what it was asked; final where only a person can change it."""
+    try:
+        said = str(json.loads(error.body)["message"])
+    except (KeyError, TypeError, ValueError):
+        said = f"{error.reason or 'no reason given'}"
+    what = f"the Kubernetes API refused ({error.status}): {said}"
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return AirflowFailException(f"{what}; its credentials in the connection are wrong, or ran out")
+    if error.status == HTTPStatus.FORBIDDEN and " cannot " in said:
+        return AirflowFailException(
+            f"{what}; give Airflow's service account that verb: the chart's Role has all of them"
+        )
+    no_namespace = error.status == HTTPStatus.NOT_FOUND and said.startswith("namespaces ")
+    if no_namespace or error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+        return AirflowFailException(f"{what}; mend the environment in the configuration, or make what it names")
+    return AirflowException(what)  # a quota that is full, a server that is busy: later it may go
 
 
 def exit_code(pod: V1Pod, container_name: str) -> int | None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import datetime
 import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +15,7 @@ from checkpoint_eval.pods import pod_template, shard_pod_kwargs, shard_pods, wor
 from eval_tasks.settings import EnvironmentSpec, Limits, Settings
 
 if TYPE_CHECKING:
-    from tests.checkpoint_eval.conftest import PodServer  # pragma: no cover
+    pass  # pragma: no cover
 
 RUN_ID = "0123456789abcdef" * 4
 
@@ -141,119 +137,3 @@ def test_importing_the_factory_imports_neither_airflow_nor_kubernetes() -> None:
     env = os.environ | {"PYTHONPATH": f"{repository / 'plugins'}{os.pathsep}{repository}"}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
-
-
-class Outcome:
-    """What `dag.test()` left: states by map index, and the errors that a person would read."""
-
-    def __init__(self, run: Any, errors: dict[int, str]) -> None:
-        instances = [ti for ti in run.get_task_instances() if ti.task_id == "run_shard"]
-        self.states = {ti.map_index: str(ti.state) for ti in instances}
-        self.names = {ti.map_index: ti.rendered_map_index for ti in instances}
-        self.errors = errors
-
-
-@pytest.fixture
-def run_pods(
-    run_dag: Callable[..., Any], pod_server: PodServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., Outcome]:
-    """`run_pods(dag_id, scripts, ...)`: one shard pod per Python script, through the real operator."""
-    from airflow.sdk import DAG
-
-    connection = {"conn_type": "kubernetes", "extra": {"kube_config_path": str(pod_server.kubeconfig)}}
-    monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "somebody-elses"))
-
-    def run(dag_id: str, scripts: list[str], **environment: Any) -> Outcome:
-        errors: dict[int, str] = {}
-
-        def note(context: Any) -> None:
-            errors[context["ti"].map_index] = str(context["exception"])
-
-        wanted = mappings(tmp_path, list(range(len(scripts))), namespace=dag_id.replace("_", "-"), **environment)
-        for mapping, script in zip(wanted, scripts, strict=True):
-            template = json.loads(json.dumps(mapping["pod_template_dict"]))
-            template["spec"]["containers"][0]["command"] = ["python", "-c", script]
-            mapping |= {"pod_template_dict": template, "arguments": []}
-        with DAG(dag_id, schedule=None) as dag:
-            shard_pods(
-                task_id="run_shard",
-                poll_seconds=0.2,
-                log_seconds=1,
-                retries=1,
-                retry_delay=datetime.timedelta(0),
-                on_failure_callback=note,
-            ).expand_kwargs(wanted)
-        return Outcome(run_dag(dag), errors)
-
-    return run
-
-
-@pytest.mark.full
-def test_pods_run_through_the_real_operator(run_pods: Callable[..., Outcome], pod_server: PodServer) -> None:
-    outcome = run_pods(
-        "pods_succeed",
-        [
-            "print('hello')",
-            "import os; open(os.environ['TMPDIR'] + '/scratch', 'w').close()",
-            "import time\nfor i in range(3): print('batch', i, flush=True); time.sleep(1)",
-        ],
-    )
-    assert outcome.states == {0: "success", 1: "success", 2: "success"}
-    assert outcome.names == {0: "shard 0", 1: "shard 1", 2: "shard 2"}
-    assert pod_server.client().list_namespaced_pod("pods-succeed").items == []
-
-
-@pytest.mark.full
-def test_a_failure_names_its_reason_and_is_retried_only_when_that_can_help(
-    run_pods: Callable[..., Outcome], pod_server: PodServer
-) -> None:
-    leave = "import os, sys; open(os.environ['TERMINATION_MESSAGE_PATH'], 'w').write({!r}); sys.exit({})"
-    outcome = run_pods(
-        "pods_fail",
-        [
-            leave.format("InfraError: store unreachable", 4),
-            leave.format("UserError: no such plan", 2),
-            "import time; x = bytearray(300_000_000); time.sleep(30)",
-        ],
-        memory="150Mi",
-    )
-    assert outcome.states == {0: "failed", 1: "failed", 2: "failed"}
-    assert "Error (exit code 4): InfraError: store unreachable" in outcome.errors[0]
-    assert "Error (exit code 2): UserError: no such plan" in outcome.errors[1]
-    assert "OOMKilled (exit code 137)" in outcome.errors[2]
-    pods = pod_server.client().list_namespaced_pod("pods-fail").items
-    tries = [pod.metadata.labels["checkpoint-eval/shard"] for pod in pods]
-    assert sorted(tries) == ["0", "0", "1", "2", "2"]
-
-
-@pytest.mark.full
-def test_an_image_that_cannot_be_pulled_fails_soon_and_leaves_no_pod(
-    run_pods: Callable[..., Outcome], pod_server: PodServer
-) -> None:
-    outcome = run_pods("pods_image", ["print()"], image="registry.example/absent:1")
-    assert outcome.states == {0: "failed"}
-    assert "ImagePull" in outcome.errors[0] or "ErrImagePull" in outcome.errors[0]
-    assert pod_server.client().list_namespaced_pod("pods-image").items == []
-
-
-@pytest.mark.full
-def test_a_task_that_is_marked_failed_while_it_waits_ends_its_pod(airflow_home: Path, pod_server: PodServer) -> None:
-    from airflow.providers.cncf.kubernetes.triggers.pod import KubernetesPodTrigger
-
-    core, namespace = pod_server.client(), "pods-marked"
-    container = {"name": "base", "image": "x", "command": ["python", "-c", "import time; time.sleep(60)"]}
-    core.create_namespaced_pod(namespace, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})
-    trigger = KubernetesPodTrigger(
-        pod_name="a",
-        pod_namespace=namespace,
-        trigger_start_time=datetime.datetime.now(datetime.UTC),
-        base_container_name="base",
-        connection_extras={"kube_config_path": str(pod_server.kubeconfig)},
-        termination_grace_period=1,
-    )
-    asyncio.run(trigger.on_kill())
-    end = time.monotonic() + 20
-    while core.list_namespaced_pod(namespace).items:
-        assert time.monotonic() < end
-        time.sleep(0.1)
