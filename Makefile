@@ -17,7 +17,7 @@ HOME_DIR ?= .home
 MODEL ?=
 DATA ?= ../shared/golden
 
-.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster test-cluster parity-env bench-compare bench-guard simulate-month chaos bench-latency bench-engine bench-engine-gpu bench-contamination clean
+.PHONY: help install lock fmt lint types layers test test-full check demo real up down cluster-tools check-cluster test-cluster parity-env bench-compare bench-guard simulate-month chaos bench-pipeline bench-latency bench-engine bench-engine-gpu bench-contamination clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -118,6 +118,9 @@ chaos: install  ## Kill, stall and starve a live installation while 20 checkpoin
 
 bench-contamination: install  ## Speed of a contamination scan beside a set join and numpy: ten minutes (ARGS="--megabytes 100 --items 10000")
 	$(PY) -m tests.benchmarks.contamination $(ARGS)
+
+bench-pipeline: install  ## 1,440 checkpoints through ledger and dispatcher alone: seconds from landing to dispatch, and their slope
+	$(PY) -m tests.benchmarks.pipeline $(ARGS)
 
 bench-latency: install  ## From landing to first pod running: median seconds, and where they go
 	$(PY) -m tests.benchmarks.latency

@@ -219,7 +219,7 @@ def test_airflows_values_name_the_locked_airflow_and_hold_no_secret() -> None:
     assert found["images"]["airflow"]["tag"] == yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
 
 
-@pytest.mark.parametrize("name", ["airflow-values.yaml", "airflow-telemetry.yaml"])
+@pytest.mark.parametrize("name", ["airflow-values.yaml", "airflow-telemetry.yaml", "airflow-remote-logs.yaml"])
 def test_every_option_is_one_that_the_locked_airflow_knows_and_does_not_drop(name: str) -> None:
     import airflow
 
@@ -241,3 +241,27 @@ def test_telemetry_adds_variables_and_replaces_none_of_ours() -> None:
         "OTEL_EXPORTER_OTLP_PROTOCOL",
         "OTEL_SERVICE_NAME",
     }
+
+
+def test_remote_logs_go_where_the_store_is_and_hold_no_secret() -> None:
+    logs = yaml.safe_load((HELM_FOLDER / "airflow-remote-logs.yaml").read_text("utf-8"))
+    options = logs["config"]["logging"]
+    (connection,) = yaml.safe_load(logs["extraEnv"])
+    assert connection["name"] == f"AIRFLOW_CONN_{options['remote_log_conn_id'].upper()}"
+    assert json.loads(connection["value"]) == {"conn_type": "aws"}
+    store = next(e["value"] for e in airflow_values()["env"] if e["name"] == "CHECKPOINT_EVAL_STORE_URI")
+    assert options["remote_base_log_folder"].split("/")[:3] == store.split("/")[:3]
+
+
+@pytest.mark.parametrize("kind", ["environments", "training_runs"])
+def test_a_name_that_stands_twice_is_refused_before_anything_is_installed(helm: str, tmp_path: Path, kind: str) -> None:
+    entry = {"name": "same", "image": "i:1", "namespace": NAMESPACE, "uri": "s3://b/r"}
+    wanted = [{name: entry[name] for name in keys} for keys in [KEYS[kind]] * 2]
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"config": {kind: wanted}}), "utf-8")
+    done = run(helm, "template", "release", str(CHART), "--namespace", NAMESPACE, "--values", str(file))
+    assert done.returncode != 0
+    assert f'config.{kind}: the name "same" stands twice' in done.stderr
+
+
+KEYS = {"environments": ("name", "image", "namespace"), "training_runs": ("name", "uri")}

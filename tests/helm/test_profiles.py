@@ -198,7 +198,7 @@ def test_airflows_own_chart_takes_our_values(helm: str) -> None:
     chart = os.environ.get("AIRFLOW_CHART")
     if not chart:
         pytest.skip("no copy of Airflow's chart: set AIRFLOW_CHART to its folder")
-    files = [str(REPOSITORY / f"helm/airflow-{name}.yaml") for name in ("values", "telemetry")]
+    files = [str(REPOSITORY / f"helm/airflow-{name}.yaml") for name in ("values", "telemetry", "remote-logs")]
     values = [argument for path in files for argument in ("--values", path)]
     done = run(helm, "template", "airflow", chart, "--namespace", "airflow", *values)
     assert done.returncode == 0, done.stderr
