@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -185,3 +186,12 @@ def test_additions_are_pinned_and_are_not_in_the_lock(image: str) -> None:
 def test_both_images_have_one_postgresql_driver_in_one_version() -> None:
     worker, airflow = pins("images/worker/additions.txt"), pins("images/airflow/additions.txt")
     assert {name: airflow.get(name) for name in worker} == worker
+
+
+def test_the_build_script_says_when_no_engine_is_there(tmp_path: Path) -> None:
+    script = REPOSITORY / ".ci/build-worker-image"
+    environment = os.environ | {"BUILDAH": str(tmp_path / "absent")}
+    done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("no image can be built here: ")
+    assert "apt-get install buildah" in done.stderr
