@@ -101,6 +101,14 @@ def item_page(
     )
 
 
+def one_item(store: Store, run: Run, benchmark: BenchmarkVersion, item_id: str, beside: Run | None = None) -> ItemRow:
+    """One item of a closed run, with the same item of the run `beside`. Raises UnknownError for an id without a row."""
+    known = store.responses.read(run.run_id, benchmark.benchmark_id, columns=["item_id"])["item_id"]
+    if not pc.any(pc.equal(known, item_id)).as_py():
+        raise UnknownError(f"run {run.run_id[:12]} has no item {item_id!r} of {benchmark.name!r}")
+    return _rows(store, run, benchmark, [item_id], beside)[0]
+
+
 def benchmark_of(store: Store, run: Run, name: str) -> BenchmarkVersion:
     """The benchmark of that name in a run. Raises UnknownError with close names."""
     by_name = {b.name: b for b in store.catalog.benchmarks_by_id(run.request.benchmark_ids)}

@@ -15,7 +15,7 @@ from checkpoint_eval.timetable import StoredRunsTimetable
 
 
 class LazyApi:
-    """The REST API as an ASGI app that is made at the first request.
+    """The REST API and the pages as an ASGI app that is made at the first request.
 
     Every component of Airflow loads this file, and only the API server has a use for the app.
     """
@@ -39,4 +39,18 @@ class CheckpointEvalPlugin(AirflowPlugin):
     timetables = (StoredRunsTimetable,)
     fastapi_apps: ClassVar[list[Any]] = [
         {"app": LazyApi(), "url_prefix": "/checkpoint-eval", "name": "checkpoint-eval"},
+    ]
+    external_views: ClassVar[list[Any]] = [
+        {
+            "name": "Evaluations",
+            "href": "/checkpoint-eval/ui/runs",
+            "destination": "nav",
+            "url_route": "evaluations",
+        },
+        {
+            "name": "Evaluation",
+            "href": "/checkpoint-eval/ui/of/{DAG_ID}/{RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "evaluation",
+        },
     ]

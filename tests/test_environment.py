@@ -119,7 +119,7 @@ def test_the_harness_version_follows_the_sources(tmp_path: Path, monkeypatch: py
         (tmp_path / "eval_tasks/cli/__init__.py").write_text("# no part of the instrument")
         assert _fresh_version() == before
         versions = {before}
-        for name in ("engine/head.py", "run.py", "checkpoint/config.py", "tokenization.py"):
+        for name in ("engine/head.py", "run/worker.py", "checkpoint/config.py", "tokenization.py"):
             source = tmp_path / "eval_tasks" / name
             source.write_text(source.read_text() + "\n")
             versions.add(_fresh_version())

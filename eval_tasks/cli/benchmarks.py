@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from eval_tasks.compare.instruments import InstrumentDifference
 
 _yaml = click.Path(exists=True, dir_okay=False, path_type=Path)
-_IDS_SHOWN = 10
 _checkpoint_option = click.option(
     "--checkpoint",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=None,
     help="Folder with a tokenizer and config.json: prompts beyond its context are told.",
 )
+
+_REFUSALS_SHOWN = 10
 
 
 @click.group("benchmarks")
@@ -189,7 +190,7 @@ def benchmarks_import(
         return int(not found.converted)
     n = len(found.converted) + len(found.refused)
     click.echo(f"{len(found.converted)} of {n} tasks became benchmarks, in {len(found.suites)} suites")
-    if found.refused and n <= _IDS_SHOWN:
+    if found.refused and n <= _REFUSALS_SHOWN:
         for each in found.refused:
             click.echo(f"  refused {each.task}: {each.field}: {each.reason}")
     elif found.refused:
@@ -220,27 +221,9 @@ def _version(store: Store, text: str) -> BenchmarkVersion:
 
 
 def _print_difference(found: InstrumentDifference) -> None:
-    from eval_tasks.compare.instruments import MEANING
+    from eval_tasks.compare.instruments import difference_lines
 
-    click.echo(f"{found.a} -> {found.b}: {found.level}: {MEANING[found.level]}")
-    for name, same in found.digests.items():
-        click.echo(f"  {name}: {'same' if same else 'differs'}")
-    click.echo(
-        f"  items: {found.n_same} same, {len(found.added)} added, {len(found.removed)} removed, "
-        f"{len(found.changed)} changed"
-    )
-    listed = {"added": found.added, "removed": found.removed, "changed": found.changed, "not paired": found.not_paired}
-    for verb, ids in listed.items():
-        if ids:
-            more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
-            click.echo(f"    {verb}: {', '.join(ids[:_IDS_SHOWN])}{more}")
-    if found.shots_changed:
-        click.echo("  worked examples: differ")
-    for name, (before, after) in found.settings.items():
-        click.echo(f"  {name}: {before} -> {after}")
-    for title, lines in (("template", found.template), ("scorer", found.scorer)):
-        if lines:
-            click.echo("\n".join([f"{title}:", *lines]))
+    click.echo("\n".join(difference_lines(found)))
 
 
 COMMANDS = (benchmarks_group,)

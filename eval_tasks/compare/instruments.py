@@ -52,6 +52,8 @@ class InstrumentDifference:
     shots_changed: bool = False
 
 
+_IDS_SHOWN = 10
+
 _SETTINGS = (
     "kind", "max_tokens", "sampling", "primary_metric", "chance_level", "plausible_range", "plausible_change",
     "on_long_prompt", "decision_grade", "stratum_key", "cluster_key", "category_key", "licence", "hardware_class",
@@ -105,3 +107,25 @@ def _lines(left: Any, right: Any, a: BenchmarkVersion, b: BenchmarkVersion) -> l
     before, after = (dump_yaml(value).splitlines() for value in (left, right))
     name_a, name_b = (f"{version.name}@{version.version}" for version in (a, b))
     return list(difflib.unified_diff(before, after, name_a, name_b, n=1, lineterm=""))
+
+
+def difference_lines(found: InstrumentDifference) -> list[str]:
+    """What a person is told of a difference, line by line; long lists of items are cut."""
+    lines = [f"{found.a} -> {found.b}: {found.level}: {MEANING[found.level]}"]
+    lines += [f"  {name}: {'same' if same else 'differs'}" for name, same in found.digests.items()]
+    counts = (
+        f"{found.n_same} same, {len(found.added)} added, {len(found.removed)} removed, {len(found.changed)} changed"
+    )
+    lines.append(f"  items: {counts}")
+    listed = {"added": found.added, "removed": found.removed, "changed": found.changed, "not paired": found.not_paired}
+    for verb, ids in listed.items():
+        if ids:
+            more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
+            lines.append(f"    {verb}: {', '.join(ids[:_IDS_SHOWN])}{more}")
+    if found.shots_changed:
+        lines.append("  worked examples: differ")
+    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in found.settings.items()]
+    for title, changed in (("template", found.template), ("scorer", found.scorer)):
+        if changed:
+            lines += [f"{title}:", *changed]
+    return lines

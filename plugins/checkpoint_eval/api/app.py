@@ -13,6 +13,7 @@ from checkpoint_eval.api import problems
 from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.limits import Limits
 from checkpoint_eval.api.routes import ROUTERS
+from checkpoint_eval.pages.app import build_pages
 
 MOUNTED_AT = "/checkpoint-eval"
 API = "/api/v1"
@@ -42,4 +43,5 @@ def build_app() -> FastAPI:
         """The OpenAPI document, for client generators."""
         return app.openapi()
 
+    app.mount("/ui", build_pages())
     return app

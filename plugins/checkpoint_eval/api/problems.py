@@ -79,8 +79,14 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _of_a_fault)
 
 
+def status_of(error: EvalError) -> HTTPStatus:
+    """The status that an error of the library ends in."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
 async def _of_library(request: Request, error: Exception) -> JSONResponse:
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+    assert isinstance(error, EvalError)
+    status = status_of(error)
     headers = {"Retry-After": RETRY_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     kind = f"urn:checkpoint-eval:{type(error).__name__}"
     return problem(request.url.path, status, str(error), kind=kind, headers=headers)

@@ -1,0 +1,183 @@
+"""A run's items: a page of them, and one with prompt, output, log-probabilities and scores, beside another run's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+from fastapi import APIRouter
+
+from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.archive import Archive
+from checkpoint_eval.pages.page import Field, Form, Page, Section, Text, html, link, table
+from eval_tasks.item_pages import ItemScore, benchmark_of, item_page, one_item
+from eval_tasks.records import Response
+from eval_tasks.records.item import Status
+
+router = APIRouter(dependencies=READ)
+
+_ON_A_PAGE = 25
+_SHOWN = 160
+_TOKENS = 400
+
+
+@router.get("/runs/{run_id}/items")
+def items(
+    store: Archive,
+    user: User,
+    run_id: str,
+    benchmark: str,
+    status: str = "",
+    discordant_with: str = "",
+    after: str = "",
+) -> str:
+    """Items of one benchmark that fit the filters, in the order of their ids."""
+    run = store.catalog.run(run_id)
+    other = store.catalog.run(discordant_with) if discordant_with else None
+    page = item_page(
+        store,
+        run,
+        benchmark_of(store, run, benchmark),
+        status=status or None,
+        discordant_with=other,
+        after=after or None,
+        limit=_ON_A_PAGE,
+    )
+    asked = {"benchmark": benchmark, "status": status, "discordant_with": discordant_with}
+    path = f"runs/{run.run_id}/items"
+    rows = [
+        (
+            link(row.item_id, f"{path}/{benchmark}/{row.item_id}", discordant_with=discordant_with),
+            row.response.status,
+            _scores(row.scores),
+            _one_line(answer_text(row.response)),
+            *([_scores(row.other_scores), _one_line(answer_text(row.other)) if row.other else "–"] if other else []),
+        )
+        for row in page.rows
+    ]
+    columns = {"Item": "code", "Status": "", "Scores": "", "Answer": ""}
+    columns |= {"Scores of the other": "", "Answer of the other": ""} if other else {}
+    names = [store.catalog.benchmark_by_id(i).name for i in run.request.benchmark_ids]
+    section = Section(
+        title="",
+        name="items",
+        notes=(f"{page.n:,} items fit.",),
+        forms=(
+            Form(
+                action=path,
+                method="get",
+                submit="Filter",
+                fields=(
+                    Field(name="benchmark", label="Benchmark", value=benchmark, options=tuple((n, n) for n in names)),
+                    Field(
+                        name="status",
+                        label="Status",
+                        value=status,
+                        options=(("", "any"), *((s, s) for s in get_args(Status))),
+                    ),
+                    Field(name="discordant_with", label="Scored otherwise than in run", value=discordant_with),
+                ),
+            ),
+        ),
+        tables=(table("items", f"Items of {benchmark}", columns, rows),),
+        links=(link("Next page", path, **asked, after=page.after),) if page.after else (),
+        empty="No item fits.",
+    )
+    crumbs = (("runs", "Runs"), (f"runs/{run.run_id}", run.run_id[:12]))
+    return html(
+        Page(title=f"Items of {benchmark}", here="runs", crumbs=crumbs, sections=(section,)), user=user.get_name()
+    )
+
+
+@router.get("/runs/{run_id}/items/{benchmark}/{item_id:path}")
+def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, discordant_with: str = "") -> str:
+    """One item: what the model read, what it wrote, token by token, and what graders said."""
+    run = store.catalog.run(run_id)
+    other = store.catalog.run(discordant_with) if discordant_with else None
+    row = one_item(store, run, benchmark_of(store, run, benchmark), item_id, other)
+    crumbs = (
+        ("runs", "Runs"),
+        (f"runs/{run.run_id}", run.run_id[:12]),
+        (f"runs/{run.run_id}/items?benchmark={benchmark}", benchmark),
+    )
+    sections = [
+        Section(
+            title="Prompt",
+            name="prompt",
+            notes=(f"Prompt: {row.prompt_check}.",),
+            texts=(Text(label="Prompt", body=row.prompt),),
+        ),
+        _answered("Answer", "answer", row.response, row.scores, row.target),
+    ]
+    if other is not None and row.other is not None:
+        sections.append(
+            _answered(f"Answer of run {other.run_id[:12]}", "other", row.other, row.other_scores, row.target)
+        )
+    page = Page(
+        title=f"{benchmark}: {item_id}",
+        here="runs",
+        crumbs=crumbs,
+        lead=(f"Stratum {row.stratum or 'none'}, cluster {row.cluster or 'none'}",),
+        sections=tuple(sections),
+    )
+    return html(page, user=user.get_name())
+
+
+def _answered(title: str, name: str, row: Response, scores: tuple[ItemScore, ...], target: str) -> Section:
+    facts = {
+        "Status": f"{row.status}{f': {row.reason}' if row.reason else ''}",
+        "Reference": target,
+        "Finished": row.finish_reason or "–",
+        "Tokens read, written": f"{row.n_prompt_tokens:,}, {row.n_output_tokens:,}",
+    }
+    graded = table(
+        f"{name}-scores",
+        "Scores by grader",
+        {"Grader": "code", "Metric": "", "Value": "number", "Extracted": "", "Detail": ""},
+        [(s.grader, s.metric, _number(s.value), s.extracted or "–", _one_line(s.detail) or "–") for s in scores],
+    )
+    about = table(f"{name}-facts", "About it", {"": "", "Value": ""}, list(facts.items()))
+    return Section(
+        title=title,
+        name=name,
+        texts=(Text(label="Output", body=answer_text(row)), *_tokens(row)),
+        tables=(graded, about),
+        empty="No grader has scored it.",
+    )
+
+
+def _tokens(row: Response) -> tuple[Text, ...]:
+    """Log-probabilities in nats: per continuation, and of each of its tokens."""
+    if not row.logprobs:
+        return ()
+    tokens = {k: values[:_TOKENS] for k, values in enumerate(row.token_logprobs)}
+    lines = [
+        f"{k}: {_number(total)}   {' '.join(_number(value) for value in tokens.get(k, ()))}"
+        for k, total in enumerate(row.logprobs)
+    ]
+    return (Text(label="Log-probabilities (nats): continuation, sum, tokens", body="\n".join(lines), is_open=False),)
+
+
+def answer_text(row: Response) -> str:
+    """What the model wrote, or which continuation it found the likeliest."""
+    if row.samples:
+        return "\n\n".join(f"[{k}] {sample.output}" for k, sample in enumerate(row.samples))
+    if row.output or not row.logprobs:
+        return row.output
+    best = max(range(len(row.logprobs)), key=lambda k: row.logprobs[k])
+    return f"continuation {best} of {len(row.logprobs)}, {_number(row.logprobs[best])} nats"
+
+
+def _scores(scores: tuple[ItemScore, ...]) -> str:
+    return ", ".join(f"{score.metric} {_number(score.value)}" for score in scores) or "–"
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else f"{flat[:_SHOWN]} …"
