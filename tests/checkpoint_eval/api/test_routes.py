@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import fields
 
 import pyarrow as pa
 import pytest
 
+from checkpoint_eval.api.routes.items import ARROW_SCHEMA, Answer, ShownItem
+from eval_tasks.item_pages import ItemScore
 from eval_tasks.records import Alert
 from eval_tasks.store import Store
 from tests.checkpoint_eval.api.conftest import ROOT, Client, ok
@@ -72,13 +75,39 @@ def test_items_come_as_an_arrow_stream_when_asked(client: Client, two_runs) -> N
     assert table.schema.metadata[b"n"] == b"70"
 
 
+def test_arrow_pages_have_one_schema_whatever_they_hold(client: Client, two_runs) -> None:
+    def page(**params: str) -> pa.Table:
+        answer = client("viewer").get(
+            f"{ROOT}/runs/{two_runs[0]}/items",
+            params={"benchmark": "colours", "limit": 5, **params},
+            headers={"Accept": "application/vnd.apache.arrow.stream"},
+        )
+        return pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
+
+    full, empty, beside = page(), page(status="invalid"), page(discordant_with=two_runs[1])
+    assert (len(full), len(empty)) == (5, 0)
+    assert full["other"].null_count == 5
+    assert beside["other"].null_count == 0
+    assert full.schema.equals(empty.schema)
+    assert full.schema.equals(beside.schema)
+
+
+def test_the_arrow_schema_names_every_field_of_an_item() -> None:
+    score = {field.name for field in fields(ItemScore)}
+    assert ARROW_SCHEMA.names == list(ShownItem.model_fields)
+    for column in ("answer", "other"):
+        assert {field.name for field in ARROW_SCHEMA.field(column).type} == set(Answer.model_fields)
+    for column in ("scores", "other_scores"):
+        assert {field.name for field in ARROW_SCHEMA.field(column).type.value_type} == score
+
+
 def test_what_is_not_finite_is_null(client: Client, answered) -> None:
     def broken(name: str, n: int) -> dict[str, object]:
         if name != "colours" or n != 3:
             return {}
         values = (math.nan, -math.inf, -1.0, -2.0)
-        fields = {"status": "invalid", "reason": "non_finite_logits"}
-        return fields | {"logprobs": values, "token_logprobs": tuple((v,) for v in values)}
+        changed = {"status": "invalid", "reason": "non_finite_logits"}
+        return changed | {"logprobs": values, "token_logprobs": tuple((v,) for v in values)}
 
     run_id = answered(broken)
     params = {"benchmark": "colours", "status": "invalid"}

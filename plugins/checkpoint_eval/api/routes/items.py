@@ -21,6 +21,50 @@ from eval_tasks.records.item import Status
 router = APIRouter(tags=["runs"])
 
 ARROW = "application/vnd.apache.arrow.stream"
+_NUMBERS = pa.list_(pa.float64())
+_ANSWER = pa.struct(
+    {
+        "status": pa.string(),
+        "reason": pa.string(),
+        "output": pa.string(),
+        "output_ids": pa.list_(pa.int64()),
+        "finish_reason": pa.string(),
+        "logprobs": _NUMBERS,
+        "token_logprobs": pa.list_(_NUMBERS),
+        "n_prompt_tokens": pa.int64(),
+        "n_output_tokens": pa.int64(),
+        "prompt_truncated": pa.bool_(),
+        "output_truncated": pa.bool_(),
+        "samples": pa.list_(pa.string()),
+    }
+)
+_SCORES = pa.list_(
+    pa.struct(
+        {
+            "grader": pa.string(),
+            "metric": pa.string(),
+            "value": pa.float64(),
+            "extracted": pa.string(),
+            "detail": pa.string(),
+        }
+    )
+)
+ARROW_SCHEMA = pa.schema(
+    {
+        "item_id": pa.string(),
+        "stratum": pa.string(),
+        "cluster": pa.string(),
+        "prompt": pa.string(),
+        "prompt_check": pa.string(),
+        "target": pa.string(),
+        "answer": _ANSWER,
+        "scores": _SCORES,
+        "other": _ANSWER,
+        "other_scores": _SCORES,
+    }
+)
+"""Columns of every page as Arrow, whatever the page holds, so that pages can be put one after another."""
+
 Number = float | None
 """A logarithm of a probability in nats; null where it was not finite."""
 
@@ -147,7 +191,7 @@ def _finite(values: tuple[float, ...]) -> list[Number]:
 
 def _arrow(page: ItemPage) -> bytes:
     """The page's items as an Arrow IPC stream; `n` and `after` are in the schema's metadata."""
-    table = pa.Table.from_pylist([item.model_dump() for item in page.items])
+    table = pa.Table.from_pylist([item.model_dump() for item in page.items], schema=ARROW_SCHEMA)
     table = table.replace_schema_metadata({"n": str(page.n), "after": page.after or ""})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
