@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eval_tasks.computed_again import checked_shard, chosen
 from eval_tasks.endpoint import EndpointWorker, endpoint_environment
@@ -26,9 +25,6 @@ from eval_tasks.run.leases import lease
 from eval_tasks.run.worker import Worker
 from eval_tasks.settings import Limits
 from eval_tasks.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 Progress = Callable[[int, int], None]
 

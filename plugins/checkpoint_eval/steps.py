@@ -7,6 +7,7 @@ the library are inside the functions, since DAG files are parsed with this modul
 from __future__ import annotations
 
 import logging
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,10 +62,13 @@ def open_catalog() -> Store:
 
 
 def cache_dir() -> Path:
-    """Where remote checkpoints are kept by digest; local folders are read in place."""
+    """Where remote checkpoints are kept by digest (CHECKPOINT_EVAL_CACHE, or `cache` in the home folder).
+
+    Local folders are read in place.
+    """
     from eval_tasks.settings import Settings
 
-    return Settings().home / "cache"
+    return Path(os.environ.get("CHECKPOINT_EVAL_CACHE") or Settings().home / "cache")
 
 
 def gate(params: dict[str, Any]) -> tuple[bool, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.end_to_end.browser import person
 from tests.end_to_end.installation import TRAINING_RUN, Installation
 from tests.planned import write_checkpoint
 
@@ -120,3 +121,42 @@ def test_the_api_is_behind_airflows_sign_in(api: httpx.Client) -> None:
     del api.headers["Authorization"]
     for path in ("/runs", "/openapi.json", "/alerts"):
         assert api.get(path).status_code == 401, path
+
+
+def test_people_look_at_the_pages(standalone: Installation, checkpoint: Path) -> None:
+    """Signed in at a browser: pages are shown and usable by keyboard and screen reader, and forms do what they say."""
+    (run, *_) = standalone.store.catalog.runs(status="closed")
+    comparison = standalone.store.catalog.comparisons()[0]
+    alert = standalone.store.catalog.alerts(acknowledged=False)[0]
+    block_id = standalone.store.catalog.open_block("f" * 64, "planted", run.created_at, environment="elsewhere")
+    with person(standalone.endpoint) as someone:
+        someone.sign_in()
+        for path in ("runs", "training-runs", "comparisons", "benchmarks", "graders", "rules", "costs", "release"):
+            someone.open(path)
+        someone.open(f"training-runs/{TRAINING_RUN}", "training-run")
+        someone.open(f"runs/{run.run_id}", "run")
+        someone.page.get_by_role("link", name="Items of colours").first.click()
+        someone.page.get_by_role("link", name="c000").click()
+        someone.look("item")
+        assert "Which of these is number 0?" in someone.page.content()
+        someone.open(f"runs/{run.run_id}/items?benchmark=colours", "items")
+        someone.open(f"comparisons/{comparison.comparison_id}", "comparison")
+        someone.open("alerts")
+        someone.open(f"alerts/{alert.alert_id}", "alert")
+        someone.page.get_by_label("Reason").fill("looked at it")
+        someone.page.get_by_role("button", name="Acknowledge").click()
+        someone.page.get_by_text("Acknowledged by admin: looked at it").wait_for()
+        someone.open("determinism")
+        someone.open(f"blocks/{block_id}", "block")
+        someone.page.get_by_label("Reason").fill("planted by a test")
+        someone.page.get_by_role("button", name="Explain").click()
+        someone.page.get_by_text("planted by a test").wait_for()
+        someone.open("release")
+        someone.page.get_by_label("Candidate").fill(str(checkpoint))
+        someone.page.get_by_role("button", name="Start the release").click()
+        someone.page.wait_for_url("**/ui/of/evaluate_release/**")
+        someone.look("dag-run")
+    assert someone.faults == {}
+    assert someone.outside == []
+    assert standalone.store.catalog.block(block_id).explained_by == "admin"
+    assert standalone.store.catalog.find_alert(alert.alert_id).acknowledged_reason == "looked at it"
