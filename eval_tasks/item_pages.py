@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.errors import EvalError, UnknownError, UserError, did_you_mean
-from eval_tasks.prompts import PromptBuilder, render_text
+from eval_tasks.prompts import PromptBuilder, choice_texts, render_text
 from eval_tasks.records import BenchmarkVersion, EngineConfig, Item, Response, Run
 from eval_tasks.store import Store
 from eval_tasks.tokenization import load_tokenizer
@@ -42,6 +42,7 @@ class ItemScore:
 class ItemRow:
     """One item of a run. `prompt_check`: ``as recorded``, ``differs from what was recorded``, or why nobody knows.
 
+    `choices`: what could follow the prompt, in the order of the response's log-probabilities.
     `other`: the item's row in the run it is held against, None where there is none.
     """
 
@@ -53,6 +54,7 @@ class ItemRow:
     target: str
     response: Response
     scores: tuple[ItemScore, ...]
+    choices: tuple[str, ...] = ()
     other: Response | None = None
     other_scores: tuple[ItemScore, ...] = ()
 
@@ -154,6 +156,7 @@ def _rows(
             target="" if items[item_id].target is None else str(items[item_id].target),
             response=own[item_id],
             scores=scores.get(item_id, ()),
+            choices=choice_texts(benchmark, items[item_id], shots),
             other=beside.get(item_id),
             other_scores=scores_beside.get(item_id, ()),
         )

@@ -99,6 +99,12 @@ def render_text(benchmark: BenchmarkVersion, item: Item, few_shot_items: Sequenc
     return Composer(benchmark.name, benchmark.kind, benchmark.template, shots).prompt(item).context
 
 
+def choice_texts(benchmark: BenchmarkVersion, item: Item, few_shot_items: Sequence[Item]) -> tuple[str, ...]:
+    """The continuations of an item as plain text, in the order of its log-probabilities; none unless it is a choice."""
+    shots = Shots(benchmark.name, benchmark.few_shot, few_shot_items)
+    return tuple(Composer(benchmark.name, benchmark.kind, benchmark.template, shots).prompt(item).choices)
+
+
 def messages_of(benchmark: BenchmarkVersion, item: Item) -> list[dict[str, str]]:
     """The prompt of an item of a benchmark without examples, as the messages of a chat."""
     return Composer(benchmark.name, benchmark.kind, benchmark.template, Shots(benchmark.name, None, [])).messages(item)

@@ -129,7 +129,13 @@ def test_items_are_filtered_paged_and_shown_beside_another_run(client: Client, t
     discordant = page(client, f"runs/{a}/items?benchmark=colours&discordant_with={b}")
     assert "70 items fit" not in discordant and "Answer of the other" in discordant
     one = page(client, f"runs/{a}/items/colours/c001?discordant_with={b}")
-    for words in ("Which of these is number 1?", "Log-probabilities", "Prompt:", f"Answer of run {b[:12]}"):
+    for words in (
+        "Which of these is number 1?",
+        "Log-probabilities, token by token",
+        "Continuations",
+        "Prompt:",
+        f"Answer of run {b[:12]}",
+    ):
         assert words in one
 
 

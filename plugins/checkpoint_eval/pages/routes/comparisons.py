@@ -144,9 +144,12 @@ def _flipped(store: Store, found: Comparison) -> list[Section]:
             ),
             tables=shown.tables,
             texts=tuple(
-                Text(label=f"{item.headline}: {part}", body=body, is_open=False)
+                Text(
+                    label=item.headline,
+                    body="\n\n".join(f"{part}:\n{body}" for part, body in item.parts),
+                    is_open=False,
+                )
                 for item in shown.items
-                for part, body in item.parts
             ),
         )
         for number, (shown, diagnosis) in enumerate(zip(flips.shown_diagnoses(diagnoses), diagnoses, strict=True))

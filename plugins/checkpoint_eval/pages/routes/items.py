@@ -10,9 +10,10 @@ from fastapi import APIRouter
 from checkpoint_eval.api.access import READ, User
 from checkpoint_eval.api.archive import Archive
 from checkpoint_eval.pages.page import Field, Form, Page, Section, Text, html, link, table
-from eval_tasks.item_pages import ItemScore, benchmark_of, item_page, one_item
+from eval_tasks.item_pages import ItemRow, ItemScore, benchmark_of, item_page, one_item
 from eval_tasks.records import Response
 from eval_tasks.records.item import Status
+from eval_tasks.report.tables import Table
 
 router = APIRouter(dependencies=READ)
 
@@ -107,12 +108,10 @@ def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, 
             notes=(f"Prompt: {row.prompt_check}.",),
             texts=(Text(label="Prompt", body=row.prompt),),
         ),
-        _answered("Answer", "answer", row.response, row.scores, row.target),
+        _answered("Answer", "answer", row, row.response, row.scores),
     ]
     if other is not None and row.other is not None:
-        sections.append(
-            _answered(f"Answer of run {other.run_id[:12]}", "other", row.other, row.other_scores, row.target)
-        )
+        sections.append(_answered(f"Answer of run {other.run_id[:12]}", "other", row, row.other, row.other_scores))
     page = Page(
         title=f"{benchmark}: {item_id}",
         here="runs",
@@ -123,39 +122,51 @@ def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, 
     return html(page, user=user.get_name())
 
 
-def _answered(title: str, name: str, row: Response, scores: tuple[ItemScore, ...], target: str) -> Section:
+def _answered(title: str, name: str, item: ItemRow, row: Response, scores: tuple[ItemScore, ...]) -> Section:
     facts = {
         "Status": f"{row.status}{f': {row.reason}' if row.reason else ''}",
-        "Reference": target,
+        "Reference": item.target,
         "Finished": row.finish_reason or "–",
         "Tokens read, written": f"{row.n_prompt_tokens:,}, {row.n_output_tokens:,}",
     }
     graded = table(
         f"{name}-scores",
         "Scores by grader",
-        {"Grader": "code", "Metric": "", "Value": "number", "Extracted": "", "Detail": ""},
+        {"Grader": "", "Metric": "", "Value": "number", "Extracted": "", "Detail": ""},
         [(s.grader, s.metric, _number(s.value), s.extracted or "–", _one_line(s.detail) or "–") for s in scores],
     )
     about = table(f"{name}-facts", "About it", {"": "", "Value": ""}, list(facts.items()))
+    written = () if item.choices else (Text(label="Output", body=answer_text(row)),)
     return Section(
         title=title,
         name=name,
-        texts=(Text(label="Output", body=answer_text(row)), *_tokens(row)),
-        tables=(graded, about),
+        texts=(*written, *_tokens(item, row)),
+        tables=(*_choices(name, item, row), graded, about),
         empty="No grader has scored it.",
     )
 
 
-def _tokens(row: Response) -> tuple[Text, ...]:
-    """Log-probabilities in nats: per continuation, and of each of its tokens."""
-    if not row.logprobs:
+def _choices(name: str, item: ItemRow, row: Response) -> tuple[Table, ...]:
+    if not item.choices or len(row.logprobs) != len(item.choices):
         return ()
-    tokens = {k: values[:_TOKENS] for k, values in enumerate(row.token_logprobs)}
-    lines = [
-        f"{k}: {_number(total)}   {' '.join(_number(value) for value in tokens.get(k, ()))}"
-        for k, total in enumerate(row.logprobs)
+    best = row.logprobs.index(max(row.logprobs))
+    rows = [
+        (f"{k}", text, _number(row.logprobs[k]), "chosen" if k == best else "–") for k, text in enumerate(item.choices)
     ]
-    return (Text(label="Log-probabilities (nats): continuation, sum, tokens", body="\n".join(lines), is_open=False),)
+    columns = {"": "", "Continuation": "", "Sum of log-probabilities (nats)": "number", "By acc": ""}
+    return (table(f"{name}-choices", "Continuations", columns, rows),)
+
+
+def _tokens(item: ItemRow, row: Response) -> tuple[Text, ...]:
+    """Log-probabilities in nats of each token of what could follow, or of the text itself."""
+    if not row.token_logprobs:
+        return ()
+    names = item.choices if len(item.choices) == len(row.token_logprobs) else range(len(row.token_logprobs))
+    lines = [
+        f"{name!r}: {' '.join(_number(value) for value in values[:_TOKENS])}"
+        for name, values in zip(names, row.token_logprobs, strict=True)
+    ]
+    return (Text(label="Log-probabilities, token by token (nats)", body="\n".join(lines), is_open=False),)
 
 
 def answer_text(row: Response) -> str:

@@ -98,8 +98,9 @@ def run(store: Archive, user: User, run_id: str) -> str:
     comparisons = store.catalog.comparisons(found.run_id)
     own = next((c for c in comparisons if c.run_a == found.run_id), None)
     view = build_view(store, run_id=found.run_id, comparison_id=own.comparison_id if own else None)
+    title = sentences.title(view)
     page = Page(
-        title=sentences.title(view),
+        title=f"{title[:1].upper()}{title[1:]}",
         here="runs",
         crumbs=(("runs", "Runs"),),
         lead=(f"Run {found.run_id}, {found.status}, tier {found.tier}", *(filter(None, [found.reason]))),

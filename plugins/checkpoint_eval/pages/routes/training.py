@@ -65,7 +65,7 @@ def training_run(store: Archive, user: User, name: str) -> str:
                 "moves by sampling noise.",
             ),
             figures=tuple(health_report.curve_figures(found.curves)),
-            tables=(table("looks", f"The last {_RUNS} looks", {"Step": "number", "Found": "", "Run": "code"}, looks),),
+            tables=(table("looks", f"The last {_RUNS} looks", {"Step": "", "Found": "", "Run": "code"}, looks),),
             empty="No look yet: the first health evaluation makes one.",
         ),
         Section(
@@ -82,7 +82,7 @@ def training_run(store: Archive, user: User, name: str) -> str:
                 table(
                     "landings",
                     "What was seen in storage, latest step first",
-                    {"Step": "number", "State": "", "Reason": "", "Place": "code", "DAG runs": "code"},
+                    {"Step": "", "State": "", "Reason": "", "Place": "code", "DAG runs": "code"},
                     landings,
                 ),
             ),
