@@ -5,6 +5,7 @@ count.
 from __future__ import annotations
 
 from http import HTTPStatus
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,9 @@ from eval_tasks.digests import digest_value
 from eval_tasks.errors import DataError, InfraError, UserError
 
 _TIMEOUT_SECONDS = 30.0
+# Airflow's API is this same server, whose threads (40) answer these calls too: were all of them waiting here, none would
+# be left to answer.
+_AT_ONCE = BoundedSemaphore(8)
 
 
 def trigger(
@@ -50,6 +54,8 @@ def _call(request: Request, method: str, path: str, body: dict[str, Any] | None)
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     if not base:
         raise InfraError("Airflow has no [api] base_url, where its own API is reached; set AIRFLOW__API__BASE_URL")
+    if not _AT_ONCE.acquire(blocking=False):
+        raise InfraError("too many runs are being started at this moment; try again")
     try:
         with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False) as client:
             return client.request(method, f"{base}/api/v2{path}", json=body, headers=_credential(request))
@@ -57,6 +63,8 @@ def _call(request: Request, method: str, path: str, body: dict[str, Any] | None)
         raise InfraError(
             f"Airflow's API at [api] base_url does not answer ({type(error).__name__}); try again"
         ) from error
+    finally:
+        _AT_ONCE.release()
 
 
 def _credential(request: Request) -> dict[str, str]:

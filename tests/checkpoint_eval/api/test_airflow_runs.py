@@ -122,3 +122,16 @@ def test_an_airflow_without_an_address_is_named(client: Client, two_runs, monkey
     answer = client("user").post(f"{ROOT}/runs", json=ORDER)
     assert answer.status_code == 503
     assert "AIRFLOW__API__BASE_URL" in answer.json()["detail"]
+
+
+def test_starts_that_wait_for_airflow_leave_threads_to_answer_them(
+    client: Client, two_runs, airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from checkpoint_eval.api import airflow_runs
+
+    monkeypatch.setattr(airflow_runs, "_AT_ONCE", threading.BoundedSemaphore(1))
+    with airflow_runs._AT_ONCE:
+        answer = client("user").post(f"{ROOT}/runs", json=ORDER)
+    assert (answer.status_code, airflow.runs) == (503, {})
+    assert answer.headers["retry-after"]
+    ok(client("user").post(f"{ROOT}/runs", json=ORDER))
