@@ -18,8 +18,8 @@ from eval_tasks.digests import digest_value
 from eval_tasks.errors import DataError, InfraError, UserError
 
 _TIMEOUT_SECONDS = 30.0
-# Airflow's API is this same server, whose threads (40) answer these calls too: were all of them waiting here, none would
-# be left to answer.
+# Airflow's API is this same server, whose threads (40) answer these calls too: were all of them waiting here, none
+# would be left to answer.
 _AT_ONCE = BoundedSemaphore(8)
 
 
