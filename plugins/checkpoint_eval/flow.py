@@ -54,7 +54,7 @@ OWNER = "checkpoint-eval"
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": OWNER,
     "on_failure_callback": AlertNotifier(),
-    "retries": 2,
+    "retries": 5,  # for reasons that may pass alone: from 15 s, doubled, about eight minutes together
     "retry_delay": timedelta(seconds=15),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),

@@ -34,7 +34,9 @@ NOBODY = 65532
 _TRY = "{{ (ti.id | string)[-8:] }}"
 GRACE_SECONDS = 60  # a worker that is asked to stop finishes the batch in hand
 
-RETRIES = 2  # of a pod that failed for a reason that may pass
+# Of a pod that failed for a reason that may pass. Finished batches are kept, so that a try costs little; with delays
+# that double from 30 s to ten minutes, an outage of a quarter of an hour is sat out.
+RETRIES = 6
 
 # A pod may wait long for room (a node has to come up, or others to finish), but not for its image.
 SCHEDULE_TIMEOUT_SECONDS = 6 * 3600
