@@ -23,7 +23,7 @@ from eval_tasks.report import (
     sentences,
     tables,
 )
-from eval_tasks.report.text import clean, excerpt, one_line
+from eval_tasks.report.text import excerpt, one_line, printed
 from eval_tasks.report.view import ReportView
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -138,20 +138,13 @@ def _excursions(guard: GuardReport) -> tuple[ShownExcursion, ...]:
     )
 
 
-def _shown(value: Any) -> Any:
-    """Every value that the template prints passes here: made safe, and cut where it has no business being long."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return excerpt(value, _LONGEST_TEXT) if len(value) > _LONGEST_TEXT else clean(value)
-    return value
-
-
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=lambda value: printed(value, _LONGEST_TEXT),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

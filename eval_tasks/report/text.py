@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from markupsafe import Markup
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
 
@@ -38,3 +40,10 @@ def _cut(text: str, limit: int) -> str:
     while kept and unicodedata.combining(kept[-1]):
         kept = kept[:-1]
     return kept + "…"
+
+
+def printed(value: object, limit: int) -> object:
+    """A value as a page prints it: text made safe, and cut where it has no business being long; markup as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return excerpt(value, limit) if len(value) > limit else clean(value)
+    return value

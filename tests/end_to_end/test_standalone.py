@@ -159,4 +159,5 @@ def test_people_look_at_the_pages(standalone: Installation, checkpoint: Path) ->
     assert someone.faults == {}
     assert someone.outside == []
     assert standalone.store.catalog.block(block_id).explained_by == "admin"
-    assert standalone.store.catalog.find_alert(alert.alert_id).acknowledged_reason == "looked at it"
+    said = standalone.store.catalog.find_alert(alert.alert_id).acknowledged_reason
+    assert said is not None and said.startswith("looked at it")

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from eval_tasks.report import figures
 from eval_tasks.report.tables import Column, Table
-from eval_tasks.report.text import clean, excerpt
+from eval_tasks.report.text import clean, printed
 
 ROOT = "/checkpoint-eval/ui"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -138,19 +138,13 @@ def table(name: str, caption: str, columns: Mapping[str, str], rows: Sequence[Se
     )
 
 
-def _shown(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return excerpt(value, _LONGEST_TEXT) if len(value) > _LONGEST_TEXT else clean(value)
-    return value
-
-
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([_TEMPLATES, _REPORT_TEMPLATES]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=lambda value: printed(value, _LONGEST_TEXT),
         trim_blocks=True,
         lstrip_blocks=True,
     )
