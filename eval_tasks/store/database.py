@@ -63,7 +63,9 @@ class Database:
         try:
             if self.dialect == "sqlite":
                 return _sqlite_engine(self.url, busy_seconds)
-            return create_engine(self.url, pool_pre_ping=True)
+            engine = create_engine(self.url, pool_pre_ping=True)
+            _keep_to_one_process(engine)
+            return engine
         except (ModuleNotFoundError, NoSuchModuleError) as error:
             raise UserError(f"catalog {self.shown_url}: no driver for it is installed ({error})") from error
 
@@ -121,20 +123,14 @@ def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
     except OSError as error:
         raise InfraError(f"cannot make the catalog's folder {path.parent}: {error.strerror}") from error
     engine = create_engine(url, connect_args={"timeout": busy_seconds})
+    _keep_to_one_process(engine)
 
     @event.listens_for(engine, "connect")
-    def _prepare(connection: Any, record: Any) -> None:
+    def _prepare(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # sqlite3 would begin, too late, by itself
-        record.info["pid"] = os.getpid()
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA synchronous=NORMAL")
-
-    @event.listens_for(engine, "checkout")
-    def _refuse_after_fork(_: Any, record: Any, proxy: Any) -> None:
-        if record.info["pid"] != os.getpid():
-            record.dbapi_connection = proxy.dbapi_connection = None
-            raise DisconnectionError("a SQLite connection must not be used on both sides of a fork")
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -142,3 +138,17 @@ def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _keep_to_one_process(engine: Engine) -> None:
+    """A forked child, as of Airflow's task runner, opens connections of its own: one of both sides serves neither."""
+
+    @event.listens_for(engine, "connect")
+    def _remember(_: Any, record: Any) -> None:
+        record.info["pid"] = os.getpid()
+
+    @event.listens_for(engine, "checkout")
+    def _refuse_after_fork(_: Any, record: Any, proxy: Any) -> None:
+        if record.info["pid"] != os.getpid():
+            record.dbapi_connection = proxy.dbapi_connection = None
+            raise DisconnectionError("a database connection must not be used on both sides of a fork")

@@ -35,10 +35,12 @@ def migrate(url: str) -> str:
 
 def prepare(database: Database) -> None:
     """Make `database` ready: migrate SQLite. Raises UserError when a PostgreSQL catalog is behind, or either ahead."""
-    head = _scripts().get_current_head()
+    scripts = _scripts()
+    head = scripts.get_current_head()
     found = database.read(_revision)
     if found == head:
         return
+    _refuse_newer(database, scripts, found)
     if database.dialect == "sqlite":
         _migrate(database)
     else:
@@ -52,16 +54,20 @@ def _migrate(database: Database) -> str:
     scripts = _scripts()
     head = str(scripts.get_current_head())
     found = database.read(_revision)
+    _refuse_newer(database, scripts, found)
+    if found != head:
+        with _ALEMBIC:
+            database.write(lambda connection: _upgrade(connection, database.dialect))
+    return head
+
+
+def _refuse_newer(database: Database, scripts: ScriptDirectory, found: str | None) -> None:
     known = {script.revision for script in scripts.walk_revisions()}
     if found is not None and found not in known:
         raise UserError(
             f"catalog {database.shown_url} is at revision {found}, which this version does not know: it was made by a "
             "newer checkpoint-eval; upgrade this one"
         )
-    if found != head:
-        with _ALEMBIC:
-            database.write(lambda connection: _upgrade(connection, database.dialect))
-    return head
 
 
 def _upgrade(connection: Connection, dialect: str) -> None:

@@ -82,8 +82,9 @@ def put_next_version(connection: Connection, table: Table, record: R, *, key: st
         kept: R = replace(record, version=version)  # type: ignore[type-var]
         values = {key: wanted, "version": version, identity: getattr(kept, identity), "record": encode(kept)}
         # Another process may have taken the version since it was looked for.
-        statement = insert_of(connection, table).values(values)
-        if connection.execute(statement.on_conflict_do_nothing(index_elements=[key, "version"])).rowcount:
+        statement = insert_of(connection, table).values(values).on_conflict_do_nothing(index_elements=[key, "version"])
+        # Not by rowcount: psycopg's is -1 for an INSERT that did nothing, too.
+        if connection.execute(statement.returning(table.c.version)).first() is not None:
             return kept
 
 
