@@ -57,7 +57,10 @@ def build_pages() -> FastAPI:
 
 
 async def _headers(request: Request, call_next: Any) -> Response:
-    response: Response = await call_next(request)
+    return _guarded(request, await call_next(request))
+
+
+def _guarded(request: Request, response: Response) -> Response:
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "same-origin")
@@ -75,7 +78,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, EvalError):
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     page = Page(title=f"{status} {HTTPStatus(status).phrase}", here="", alarms=(detail,), crumbs=(("runs", "Runs"),))
-    return HTMLResponse(html(page), status)
+    # An error that nobody expected is answered outside the middleware.
+    return _guarded(request, HTMLResponse(html(page), status))
 
 
 def _what(error: Exception) -> tuple[int, str]:
@@ -85,6 +89,8 @@ def _what(error: Exception) -> tuple[int, str]:
         places = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
         return HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(places)
     if isinstance(error, HTTPException):
+        if error.status_code == HTTPStatus.FORBIDDEN and "JWT" in str(error.detail):
+            return HTTPStatus.UNAUTHORIZED, "The session is not valid any more; sign in."  # as after a new secret
         if error.status_code == HTTPStatus.FORBIDDEN:
             return error.status_code, "Your role does not allow this; ask whoever runs this Airflow."
         return error.status_code, str(error.detail)

@@ -54,4 +54,5 @@ def test_every_route_keeps_to_the_document(app, client: Client, two_runs, alert,
             warnings.simplefilter("ignore")
             ask()
     assert len(tried) == sum(len(path) for path in document["paths"].values())
-    assert {200, 400, 404, 422} <= statuses
+    # Whether a draw meets one of the few 400s is chance; `test_routes` and `test_airflow_runs` ask for them.
+    assert {200, 404, 422} <= statuses

@@ -96,6 +96,19 @@ def test_a_browser_without_a_session_is_sent_to_sign_in_and_back(client: Client)
     assert client("anonymous").post(f"{UNDER}/comparisons", data={"a": "x", "b": "y"}).status_code == 401
 
 
+def test_a_session_of_another_secret_is_sent_to_sign_in(client: Client) -> None:
+    visitor = client("anonymous")
+    visitor.cookies.set("_token", "no token of this server")
+    assert "login" in visitor.get(f"{UNDER}/runs").headers["location"]
+
+
+def test_a_fault_is_a_page_with_the_same_headers(client: Client, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    monkeypatch.setattr(type(store.catalog), "runs", lambda *_, **__: 1 / 0)
+    answer = client("viewer").get(f"{UNDER}/runs")
+    assert answer.status_code == 500 and "division" not in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
 def test_no_route_is_open_but_the_static_files(app: FastAPI, client: Client) -> None:
     (pages,) = [route.app for route in app.routes if getattr(route, "path", "") == UNDER]
     walked = 0
