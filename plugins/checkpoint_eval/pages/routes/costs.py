@@ -1,4 +1,4 @@
-"""What evaluations were expected to cost, what they did, and what is left of each budget."""
+"""The cost ledger: what evaluations were expected to cost, and what they did."""
 
 from __future__ import annotations
 
