@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from eval_tasks.checkpoint import max_context, read_config
 from eval_tasks.errors import EvalError, UnknownError, UserError, did_you_mean
-from eval_tasks.prompts import PromptBuilder, choice_texts, render_text
-from eval_tasks.records import BenchmarkVersion, EngineConfig, Item, Response, Run
+from eval_tasks.prompts import PromptBuilder, plain_prompts
+from eval_tasks.records import BenchmarkVersion, EngineConfig, Item, Request, Response, Run
 from eval_tasks.store import Store
-from eval_tasks.tokenization import load_tokenizer
+from eval_tasks.tokenization import Tokenizer, load_tokenizer
 
 MOST_ITEMS = 200
 _NOT_AT_HAND = "not checked: the checkpoint's tokenizer is not at hand"
@@ -43,6 +43,8 @@ class ItemRow:
     """One item of a run. `prompt_check`: ``as recorded``, ``differs from what was recorded``, or why nobody knows.
 
     `choices`: what could follow the prompt, in the order of the response's log-probabilities.
+    `tokens`: the text of each token that has a log-probability, in the shape of the response's `token_logprobs`; empty
+    where the checkpoint's tokenizer is not at hand or reads the item otherwise today.
     `other`: the item's row in the run it is held against, None where there is none.
     """
 
@@ -55,6 +57,7 @@ class ItemRow:
     response: Response
     scores: tuple[ItemScore, ...]
     choices: tuple[str, ...] = ()
+    tokens: tuple[tuple[str, ...], ...] = ()
     other: Response | None = None
     other_scores: tuple[ItemScore, ...] = ()
 
@@ -145,18 +148,21 @@ def _rows(
         known = store.responses.read(other.run_id, benchmark.benchmark_id, columns=["item_id"])["item_id"]
         both = pc.filter(pa.array(ids), pc.is_in(pa.array(ids), value_set=known)).to_pylist()
         beside, scores_beside = _answers(store, other, benchmark, both), _scores(store, other, benchmark, both)
-    checks = _prompt_checks(run, benchmark, shots, [items[item_id] for item_id in ids], own)
+    shown = [items[item_id] for item_id in ids]
+    prompts = plain_prompts(benchmark, shown, shots)
+    tokenizer, requests = _read_today(run, benchmark, shots, shown)
     return tuple(
         ItemRow(
             item_id=item_id,
             stratum=items[item_id].stratum,
             cluster=items[item_id].cluster,
-            prompt=render_text(benchmark, items[item_id], shots),
-            prompt_check=checks[item_id],
+            prompt=prompts[item_id].context,
+            prompt_check=_prompt_check(requests.get(item_id), own[item_id]),
             target="" if items[item_id].target is None else str(items[item_id].target),
             response=own[item_id],
             scores=scores.get(item_id, ()),
-            choices=choice_texts(benchmark, items[item_id], shots),
+            choices=prompts[item_id].choices,
+            tokens=_token_texts(tokenizer, requests.get(item_id), own[item_id]),
             other=beside.get(item_id),
             other_scores=scores_beside.get(item_id, ()),
         )
@@ -182,29 +188,37 @@ def _scores(
     return {item_id: tuple(scores) for item_id, scores in found.items()}
 
 
-def _prompt_checks(
-    run: Run,
-    benchmark: BenchmarkVersion,
-    shots: Sequence[Item],
-    items: Sequence[Item],
-    rows: Mapping[str, Response],
-) -> dict[str, str]:
-    """item_id -> whether the prompt that is made today has the digest of the one that was read by the model."""
-    unknown = dict.fromkeys(rows, _NOT_AT_HAND)
+def _read_today(
+    run: Run, benchmark: BenchmarkVersion, shots: Sequence[Item], items: Sequence[Item]
+) -> tuple[Tokenizer | None, Mapping[str, Request]]:
+    """The checkpoint's tokenizer and, by item_id, what it makes of the items today; nothing where it is not at hand."""
     engine = run.request.engine
     folder = Path(run.checkpoint_uri.removeprefix("file://"))
     if not isinstance(engine, EngineConfig) or not run.checkpoint_uri or not folder.is_dir():
-        return unknown
+        return None, {}
     try:
-        builder = PromptBuilder(
-            benchmark, shots, load_tokenizer(folder), engine, max_context(read_config(folder)), run.request.seed
-        )
-        made = builder.requests(items)
+        tokenizer = load_tokenizer(folder)
+        context = max_context(read_config(folder))
+        builder = PromptBuilder(benchmark, shots, tokenizer, engine, context, run.request.seed)
+        return tokenizer, {request.item_id: request for request in builder.requests(items)}
     except (EvalError, OSError):  # it changed, or went, since it was evaluated
-        return unknown
-    return {
-        request.item_id: "as recorded"
-        if request.prompt_digest == rows[request.item_id].prompt_digest
-        else "differs from what was recorded"
-        for request in made
-    }
+        return None, {}
+
+
+def _prompt_check(request: Request | None, row: Response) -> str:
+    """Whether the prompt that is made today has the digest of the one that was read by the model."""
+    if request is None:
+        return _NOT_AT_HAND
+    return "as recorded" if request.prompt_digest == row.prompt_digest else "differs from what was recorded"
+
+
+def _token_texts(tokenizer: Tokenizer | None, request: Request | None, row: Response) -> tuple[tuple[str, ...], ...]:
+    if tokenizer is None or request is None or request.prompt_digest != row.prompt_digest:
+        return ()
+    if row.output_ids:
+        sequences: Sequence[Sequence[int]] = [row.output_ids]
+    elif row.samples:
+        sequences = [sample.output_ids for sample in row.samples]
+    else:
+        sequences = request.continuations
+    return tuple(tuple(tokenizer.decode([i], skip_special_tokens=False) for i in ids) for ids in sequences)

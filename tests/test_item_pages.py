@@ -27,6 +27,10 @@ def test_a_prompt_is_held_against_the_digest_of_what_the_model_read(store: Store
     page = page_of(store, evaluated(), name, limit=5)
     assert {row.prompt_check for row in page.rows} == {"as recorded"}
     assert all(row.prompt for row in page.rows if name != "colour-text")
+    for row in page.rows:
+        assert [len(texts) for texts in row.tokens] == [len(values) for values in row.response.token_logprobs]
+        if row.choices:
+            assert ["".join(texts).strip() for texts in row.tokens] == [choice.strip() for choice in row.choices]
 
 
 def test_a_checkpoint_that_went_leaves_prompts_unchecked(store: Store, evaluated) -> None:  # noqa: F811
@@ -34,6 +38,7 @@ def test_a_checkpoint_that_went_leaves_prompts_unchecked(store: Store, evaluated
     gone = replace(run, checkpoint_uri="/nowhere/step-1")
     page = item_page(store, gone, benchmark_of(store, run, "colours"), limit=3)
     assert {row.prompt_check for row in page.rows} == {"not checked: the checkpoint's tokenizer is not at hand"}
+    assert {row.tokens for row in page.rows} == {()}
 
 
 def test_another_tokenizer_in_the_same_place_is_noticed(

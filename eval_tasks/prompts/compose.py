@@ -93,16 +93,18 @@ class Composer:
         return Rendering(benchmark=self._name, item_id=item.item_id, fields=item.fields)
 
 
+def plain_prompts(
+    benchmark: BenchmarkVersion, items: Sequence[Item], few_shot_items: Sequence[Item]
+) -> dict[str, Prompt]:
+    """item_id -> the prompt of each item as plain text, to show it to a person."""
+    shots = Shots(benchmark.name, benchmark.few_shot, few_shot_items)
+    composer = Composer(benchmark.name, benchmark.kind, benchmark.template, shots)
+    return {item.item_id: composer.prompt(item) for item in items}
+
+
 def render_text(benchmark: BenchmarkVersion, item: Item, few_shot_items: Sequence[Item]) -> str:
-    """The prompt of an item as plain text, to show it to a person."""
-    shots = Shots(benchmark.name, benchmark.few_shot, few_shot_items)
-    return Composer(benchmark.name, benchmark.kind, benchmark.template, shots).prompt(item).context
-
-
-def choice_texts(benchmark: BenchmarkVersion, item: Item, few_shot_items: Sequence[Item]) -> tuple[str, ...]:
-    """The continuations of an item as plain text, in the order of its log-probabilities; none unless it is a choice."""
-    shots = Shots(benchmark.name, benchmark.few_shot, few_shot_items)
-    return tuple(Composer(benchmark.name, benchmark.kind, benchmark.template, shots).prompt(item).choices)
+    """The text that stands before an item's answer, to show it to a person."""
+    return plain_prompts(benchmark, [item], few_shot_items)[item.item_id].context
 
 
 def messages_of(benchmark: BenchmarkVersion, item: Item) -> list[dict[str, str]]:

@@ -70,6 +70,13 @@ def decimal(value: float | None) -> str:
     return ABSENT if value is None or not math.isfinite(value) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def plain(value: float | None) -> str:
+    """A number of one item, as it was recorded: four significant digits, whatever its unit."""
+    if value is None:
+        return ABSENT
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
 def duration(seconds: float | None) -> str:
     """Seconds in the unit a person would use."""
     if seconds is None or not math.isfinite(seconds):

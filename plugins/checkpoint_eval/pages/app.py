@@ -14,9 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from checkpoint_eval.api.limits import Limits
 from checkpoint_eval.api.problems import status_of
-from checkpoint_eval.pages.page import ROOT, Page, html, stylesheet, url
+from checkpoint_eval.pages.page import Page, html, stylesheet, url
 from checkpoint_eval.pages.routes import ROUTERS
 from eval_tasks.errors import EvalError
 
@@ -31,10 +30,9 @@ POLICY = (
 
 
 def build_pages() -> FastAPI:
-    """The app; Airflow's auth manager must be there, as it is in the API server."""
+    """The app, to be mounted in the API's, whose limits hold here too; Airflow's auth manager must be there."""
     app = FastAPI(title="checkpoint-eval pages", openapi_url=None, docs_url=None, redoc_url=None)
     app.state.auth_manager = get_auth_manager()
-    app.add_middleware(Limits)
     app.middleware("http")(_headers)
     for kind in (EvalError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _failed)
@@ -97,4 +95,4 @@ def _what(error: Exception) -> tuple[int, str]:
     return HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; what happened is in the API server's log."
 
 
-__all__ = ["POLICY", "ROOT", "build_pages"]
+__all__ = ["POLICY", "build_pages"]

@@ -1,6 +1,6 @@
 """What a page is made of, and its HTML. Knows no store and no request.
 
-Every text that is not made here is escaped; cells may be `link` and `moment`, which escape their own parts.
+Every text that is not made here is escaped; cells and lines may be `link` and `moment`, which escape their own parts.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import jinja2
+from airflow.configuration import conf
 from markupsafe import Markup
 
+from checkpoint_eval.pages.viewer import NOBODY, Right, Viewer
 from eval_tasks.report import figures
 from eval_tasks.report.tables import Column, Table
 from eval_tasks.report.text import clean, printed
 
 ROOT = "/checkpoint-eval/ui"
+API = "/checkpoint-eval/api/v1"
 _TEMPLATES = Path(__file__).parent / "templates"
 _REPORT_TEMPLATES = Path(figures.__file__).parent / "templates"
 _LONGEST_TEXT = 20_000
+_HOLDERS = {"evaluate": "a user", "approve": "a user", "operate": "an operator"}
 
 MENU = (
     ("runs", "Runs"),
@@ -39,7 +43,10 @@ MENU = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a form. `options`: (value, words) to choose from; `rows`: more than one for a longer text."""
+    """One field of a form. `options`: (value, words) to choose from; `rows`: more than one for a longer text.
+
+    A `hidden` one carries what an earlier form has said.
+    """
 
     name: str
     label: str
@@ -47,18 +54,23 @@ class Field:
     options: tuple[tuple[str, str], ...] = ()
     rows: int = 1
     required: bool = False
+    hidden: bool = False
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form. `action`: below the root; a form with `method` get filters, with post it changes something."""
+    """A form. `action`: below the root; a form with `method` get filters, with post it changes something.
+
+    Who lacks its `right` is told so in its place.
+    """
 
     action: str
     fields: tuple[Field, ...]
     submit: str
     method: str = "post"
     name: str = "form"
+    right: Right = "read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +99,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page. `here`: its entry of the menu; `crumbs`: (path below the root, words) of the pages above it."""
+    """A page. `here`: its entry of the menu; `crumbs`: (path below the root, words) of the pages above it.
+
+    `refresh`: seconds after which a browser asks for it again, 0 for never.
+    """
 
     title: str
     here: str
+    refresh: int = 0
     lead: tuple[str, ...] = ()
     verdict: tuple[str, ...] = ()
     alarms: tuple[str, ...] = ()
@@ -98,16 +114,29 @@ class Page:
     crumbs: tuple[tuple[str, str], ...] = ()
 
 
-def html(page: Page, *, user: str = "", pages: Sequence[str] = ()) -> str:
-    """The page as HTML. `pages`: the menu's entries that this user may open; all where none are given."""
-    menu = [(path, words) for path, words in MENU if not pages or path in pages]
-    return _environment().get_template("page.html.j2").render(page=page, root=ROOT, menu=menu, user=user)
+def html(page: Page, viewer: Viewer = NOBODY) -> str:
+    """The page as HTML, with the forms that this viewer may send."""
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(page=page, root=below(ROOT), menu=MENU, viewer=viewer, holders=_HOLDERS)
+    )
+
+
+def below(path: str) -> str:
+    """A path of this server, below what `[api] base_url` puts before all of them."""
+    return _prefix() + path
+
+
+@functools.cache
+def _prefix() -> str:
+    return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
 
 
 def url(path: str, **query: str | int | None) -> str:
     """An address below the root; parameters without a value are left out."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    return f"{ROOT}/{quote(path)}{f'?{urlencode(asked)}' if asked else ''}"
+    return f"{below(ROOT)}/{quote(path)}{f'?{urlencode(asked)}' if asked else ''}"
 
 
 def link(words: str, path: str, **query: str | int | None) -> Markup:
@@ -115,9 +144,9 @@ def link(words: str, path: str, **query: str | int | None) -> Markup:
     return Markup('<a href="{}">{}</a>').format(url(path, **query), clean(words))
 
 
-def outward(words: str, address: str) -> Markup:
-    """A link to another page of this server."""
-    return Markup('<a href="{}">{}</a>').format(address, clean(words))
+def outward(words: str, path: str) -> Markup:
+    """A link to a path of this server outside these pages. It leaves the frame that Airflow shows pages in."""
+    return Markup('<a href="{}" target="_top">{}</a>').format(below(path), clean(words))
 
 
 def moment(text: str | None) -> Markup:
@@ -126,6 +155,35 @@ def moment(text: str | None) -> Markup:
         return Markup("–")
     shown = text[:16].replace("T", " ")
     return Markup('<time datetime="{}">{} UTC</time>').format(text, shown)
+
+
+def line(template: str, *parts: str) -> Markup:
+    """A sentence of ours with `moment` and `link` in it; any other part is escaped."""
+    return Markup(template).format(*parts)  # noqa: S704  templates are written in this package
+
+
+def listing(
+    name: str,
+    caption: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    empty: str = "Nothing here yet.",
+    notes: tuple[str, ...] = (),
+    forms: tuple[Form, ...] = (),
+    links: tuple[Markup, ...] = (),
+) -> Section:
+    """A section of one table."""
+    return Section(
+        title=title,
+        name=name,
+        notes=notes,
+        forms=forms,
+        links=links,
+        tables=(table(f"{name}-table", caption, columns, rows),),
+        empty=empty,
+    )
 
 
 def table(name: str, caption: str, columns: Mapping[str, str], rows: Sequence[Sequence[str]]) -> Table:

@@ -199,6 +199,40 @@ def test_a_block_is_explained_by_an_operator_and_the_second_is_told(client: Clie
     assert second.status_code == 400 and "was explained by" in second.text
 
 
+def test_a_form_is_shown_to_those_who_may_send_it(client: Client, alert: Alert, store: Store) -> None:
+    block_id = store.catalog.open_block("f" * 64, "3 of 9 items differ", NOW, kind="sentinels", environment="h100")
+    for path, action, roles in (
+        ("comparisons", "comparisons", ("user", "op", "admin")),
+        (f"alerts/{alert.alert_id}", f"alerts/{alert.alert_id}/acknowledge", ("user", "op", "admin")),
+        (f"blocks/{block_id}", f"blocks/{block_id}/explain", ("op", "admin")),
+        ("release", "release", ("user", "op", "admin")),
+    ):
+        for role in ("viewer", "user", "op", "admin"):
+            shown = page(client, path, role)
+            is_there = f'method="post" action="/checkpoint-eval/ui/{action}"' in shown
+            assert is_there == (role in roles), (path, role)
+            assert ("your role may not" in shown) == (role not in roles)
+
+
+def test_links_keep_what_the_server_has_before_its_paths(
+    client: Client, alert: Alert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from checkpoint_eval.pages.page import _prefix
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://testserver/airflow/")
+    _prefix.cache_clear()
+    try:
+        shown = client("viewer").get(f"{UNDER}/alerts").text
+    finally:
+        _prefix.cache_clear()
+    assert f'href="/airflow/checkpoint-eval/ui/alerts/{alert.alert_id}"' in shown
+    assert "/airflow/checkpoint-eval/ui/static/pages.css" in shown
+
+
+def test_times_are_marked_as_times(client: Client, alert: Alert) -> None:
+    assert f'<time datetime="{alert.created_at}">' in page(client, f"alerts/{alert.alert_id}")
+
+
 def test_a_write_from_another_site_is_refused(client: Client, alert: Alert) -> None:
     path = f"{UNDER}/alerts/{alert.alert_id}/acknowledge"
     answer = client("admin").post(path, data={"reason": "x"}, headers={"Origin": "http://elsewhere.example"})
@@ -211,7 +245,7 @@ def test_benchmarks_show_versions_and_what_each_changed(client: Client, store: S
         write_suite(folder, version=version, prompt={"item": prompt, "choices": "choices"})
         register_benchmark(store, folder / "colours.yaml", NOW)
     shown = page(client, "benchmarks/colours")
-    assert "1 to 2" in shown and "template_digest: differs" in shown and "never checked" in shown
+    assert "1 to 2" in shown and "template_digest: differs" in shown and "Never checked." in shown
     assert client("viewer").get(f"{UNDER}/benchmarks/colurs").status_code == 404
 
 

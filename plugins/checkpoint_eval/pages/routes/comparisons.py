@@ -8,9 +8,10 @@ from fastapi import APIRouter
 from fastapi import Form as FormField
 from fastapi.responses import RedirectResponse, Response
 
-from checkpoint_eval.api.access import EVALUATE, READ, User
+from checkpoint_eval.api.access import EVALUATE, READ
 from checkpoint_eval.api.archive import Archive
-from checkpoint_eval.pages.page import Field, Form, Page, Section, Text, html, link, outward, table, url
+from checkpoint_eval.pages.page import API, Field, Form, Page, Section, Text, html, link, listing, outward, url
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.compare import compare, keep_diagnoses
 from eval_tasks.records import Comparison, from_json
 from eval_tasks.records.diagnosis import Diagnosis
@@ -23,7 +24,7 @@ _LISTED = 100
 
 
 @router.get("/comparisons", dependencies=READ)
-def comparisons(store: Archive, user: User, a: str = "", b: str = "") -> str:
+def comparisons(store: Archive, viewer: Visitor, a: str = "", b: str = "") -> str:
     """Comparisons, newest first, and a form that asks for another."""
     rows = [
         (
@@ -41,6 +42,7 @@ def comparisons(store: Archive, user: User, a: str = "", b: str = "") -> str:
         action="comparisons",
         name="ask",
         submit="Compare",
+        right="evaluate",
         fields=(
             Field(name="a", label="Candidate, A", value=a, required=True, hint="A run id or its beginning."),
             Field(name="b", label="Baseline, B", value=b, required=True),
@@ -48,15 +50,10 @@ def comparisons(store: Archive, user: User, a: str = "", b: str = "") -> str:
         ),
     )
     sections = (
-        Section(
-            title="",
-            name="list",
-            tables=(table("comparisons", "Comparisons, newest first", columns, rows),),
-            empty="No comparison yet.",
-        ),
+        listing("list", "Comparisons, newest first", columns, rows, empty="No comparison yet."),
         Section(title="Compare two runs", name="ask", forms=(ask,)),
     )
-    return html(Page(title="Comparisons", here="comparisons", sections=sections), user=user.get_name())
+    return html(Page(title="Comparisons", here="comparisons", sections=sections), viewer)
 
 
 @router.post("/comparisons", dependencies=EVALUATE)
@@ -72,7 +69,7 @@ def ask(
 
 
 @router.get("/comparisons/{comparison_id}", dependencies=READ)
-def comparison(store: Archive, user: User, comparison_id: str) -> str:
+def comparison(store: Archive, viewer: Visitor, comparison_id: str) -> str:
     """One comparison: both questions, every test, and where the runs disagree."""
     found = store.catalog.comparison(comparison_id)
     verdict, reason = sentences.verdict_and_reason(found)
@@ -89,7 +86,7 @@ def comparison(store: Archive, user: User, comparison_id: str) -> str:
         alarms=sentences.flags(found),
         sections=(*_answers(found), *_flipped(store, found)),
     )
-    return html(page, user=user.get_name())
+    return html(page, viewer)
 
 
 def _answers(found: Comparison) -> list[Section]:
@@ -99,7 +96,7 @@ def _answers(found: Comparison) -> list[Section]:
         links=(
             link(f"A: run {found.run_a[:12]}", f"runs/{found.run_a}"),
             link(f"B: run {found.run_b[:12]}", f"runs/{found.run_b}"),
-            outward("As JSON", f"/checkpoint-eval/api/v1/comparisons/{found.comparison_id}"),
+            outward("As JSON", f"{API}/comparisons/{found.comparison_id}"),
         ),
     )
     clean, recipe, variance = tables.clean_tests(found), recipes.recipe_table(found), recipes.variance_table(found)

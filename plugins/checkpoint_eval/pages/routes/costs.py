@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from checkpoint_eval.api.access import READ, User
-from checkpoint_eval.api.archive import Archive
-from checkpoint_eval.pages.page import Page, Section, html, link, moment, table
+from checkpoint_eval.api.access import READ
+from checkpoint_eval.api.archive import Archive, now
+from checkpoint_eval.pages.page import Page, Section, html, link, listing, moment
+from checkpoint_eval.pages.viewer import Visitor
+from eval_tasks.budgets import budget_lines
 from eval_tasks.report.numbers import cost_text
+from eval_tasks.settings import Settings, load_config
+from eval_tasks.store import Store
 
 router = APIRouter(dependencies=READ)
 
@@ -15,7 +19,7 @@ _LISTED = 100
 
 
 @router.get("/costs")
-def costs(store: Archive, user: User) -> str:
+def costs(store: Archive, viewer: Visitor) -> str:
     """The ledger, newest first."""
     entries = store.catalog.costs()
     rows = [
@@ -39,11 +43,41 @@ def costs(store: Archive, user: User) -> str:
         "Forecast, at most": "",
         "Actual": "",
     }
-    section = Section(
-        title="",
-        name="ledger",
-        notes=(f"{len(entries):,} evaluations are in the ledger; the newest {min(len(entries), _LISTED)} are shown.",),
-        tables=(table("costs", "Cost ledger, newest first", columns, rows),),
-        empty="Nothing was evaluated yet.",
+    shown = f"{len(entries):,} evaluations are in the ledger; the newest {min(len(entries), _LISTED)} are shown."
+    ledger = listing(
+        "ledger", "Cost ledger, newest first", columns, rows, notes=(shown,), empty="Nothing was evaluated yet."
     )
-    return html(Page(title="Costs", here="costs", sections=(section,)), user=user.get_name())
+    return html(Page(title="Costs", here="costs", sections=(_budgets(store), ledger)), viewer)
+
+
+def _budgets(store: Store) -> Section:
+    """What is left of each budget: what stops the next selection or release."""
+    rows = [
+        (
+            line.budget.title,
+            line.measure.replace("_", " "),
+            f"{line.limit:,.6g}",
+            f"{line.used:,.6g}",
+            f"{line.reserved:,.6g}",
+            f"{line.left:,.6g}",
+            f"{line.n_runs:,}",
+        )
+        for line in budget_lines(store, load_config(Settings().config), now())
+    ]
+    columns = {
+        "Budget": "",
+        "Measure": "",
+        "Limit": "number",
+        "Used": "number",
+        "Reserved by runs under way": "number",
+        "Left": "number",
+        "Runs": "number",
+    }
+    return listing(
+        "budgets",
+        "Budgets",
+        columns,
+        rows,
+        title="Budgets",
+        empty="No budget is configured: nothing is refused for its cost.",
+    )

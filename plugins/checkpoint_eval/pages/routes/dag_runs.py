@@ -10,10 +10,11 @@ from airflow.utils.session import create_session
 from fastapi import APIRouter
 from sqlalchemy import select
 
-from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.archive import Archive
 from checkpoint_eval.pages.page import Page, Section, html, outward
 from checkpoint_eval.pages.routes.runs import runs_table
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.errors import UserError
 from eval_tasks.records import Run
 from eval_tasks.store import Store
@@ -22,7 +23,7 @@ router = APIRouter(dependencies=READ)
 
 
 @router.get("/of/{dag_id}/{dag_run_id:path}")
-def of_dag_run(store: Archive, user: User, dag_id: str, dag_run_id: str) -> str:
+def of_dag_run(store: Archive, viewer: Visitor, dag_id: str, dag_run_id: str) -> str:
     """The runs that the task `plan` of this DAG run has planned."""
     found = [run for run_id in planned_by(dag_id, dag_run_id) for run in _known(store, run_id)]
     section = Section(
@@ -33,7 +34,7 @@ def of_dag_run(store: Archive, user: User, dag_id: str, dag_run_id: str) -> str:
         empty="Nothing is planned yet. A release waits for its approval under Required actions once it is.",
     )
     page = Page(title=f"{dag_id}", here="runs", lead=(dag_run_id,), crumbs=(("runs", "Runs"),), sections=(section,))
-    return html(page, user=user.get_name())
+    return html(page, viewer)
 
 
 def planned_by(dag_id: str, dag_run_id: str) -> list[str]:

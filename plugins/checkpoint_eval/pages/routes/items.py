@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, get_args
+from typing import get_args
 
 from fastapi import APIRouter
 
-from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.archive import Archive
-from checkpoint_eval.pages.page import Field, Form, Page, Section, Text, html, link, table
+from checkpoint_eval.pages.page import Field, Form, Page, Section, Text, html, link, listing, table
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.item_pages import ItemRow, ItemScore, benchmark_of, item_page, one_item
 from eval_tasks.records import Response
 from eval_tasks.records.item import Status
+from eval_tasks.report.numbers import plain
 from eval_tasks.report.tables import Table
 
 router = APIRouter(dependencies=READ)
@@ -25,7 +26,7 @@ _TOKENS = 400
 @router.get("/runs/{run_id}/items")
 def items(
     store: Archive,
-    user: User,
+    viewer: Visitor,
     run_id: str,
     benchmark: str,
     status: str = "",
@@ -59,39 +60,34 @@ def items(
     columns = {"Item": "code", "Status": "", "Scores": "", "Answer": ""}
     columns |= {"Scores of the other": "", "Answer of the other": ""} if other else {}
     names = [store.catalog.benchmark_by_id(i).name for i in run.request.benchmark_ids]
-    section = Section(
-        title="",
-        name="items",
-        notes=(f"{page.n:,} items fit.",),
-        forms=(
-            Form(
-                action=path,
-                method="get",
-                submit="Filter",
-                fields=(
-                    Field(name="benchmark", label="Benchmark", value=benchmark, options=tuple((n, n) for n in names)),
-                    Field(
-                        name="status",
-                        label="Status",
-                        value=status,
-                        options=(("", "any"), *((s, s) for s in get_args(Status))),
-                    ),
-                    Field(name="discordant_with", label="Scored otherwise than in run", value=discordant_with),
-                ),
+    by = Form(
+        action=path,
+        method="get",
+        submit="Filter",
+        fields=(
+            Field(name="benchmark", label="Benchmark", value=benchmark, options=tuple((n, n) for n in names)),
+            Field(
+                name="status", label="Status", value=status, options=(("", "any"), *((s, s) for s in get_args(Status)))
             ),
+            Field(name="discordant_with", label="Scored otherwise than in run", value=discordant_with),
         ),
-        tables=(table("items", f"Items of {benchmark}", columns, rows),),
+    )
+    section = listing(
+        "items",
+        f"Items of {benchmark}",
+        columns,
+        rows,
+        notes=(f"{page.n:,} items fit.",),
+        forms=(by,),
         links=(link("Next page", path, **asked, after=page.after),) if page.after else (),
         empty="No item fits.",
     )
     crumbs = (("runs", "Runs"), (f"runs/{run.run_id}", run.run_id[:12]))
-    return html(
-        Page(title=f"Items of {benchmark}", here="runs", crumbs=crumbs, sections=(section,)), user=user.get_name()
-    )
+    return html(Page(title=f"Items of {benchmark}", here="runs", crumbs=crumbs, sections=(section,)), viewer)
 
 
 @router.get("/runs/{run_id}/items/{benchmark}/{item_id:path}")
-def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, discordant_with: str = "") -> str:
+def item(store: Archive, viewer: Visitor, run_id: str, benchmark: str, item_id: str, discordant_with: str = "") -> str:
     """One item: what the model read, what it wrote, token by token, and what graders said."""
     run = store.catalog.run(run_id)
     other = store.catalog.run(discordant_with) if discordant_with else None
@@ -108,7 +104,7 @@ def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, 
             notes=(f"Prompt: {row.prompt_check}.",),
             texts=(Text(label="Prompt", body=row.prompt),),
         ),
-        _answered("Answer", "answer", row, row.response, row.scores),
+        _answered("Answer", "answer", row, row.response, row.scores, row.tokens),
     ]
     if other is not None and row.other is not None:
         sections.append(_answered(f"Answer of run {other.run_id[:12]}", "other", row, row.other, row.other_scores))
@@ -119,10 +115,17 @@ def item(store: Archive, user: User, run_id: str, benchmark: str, item_id: str, 
         lead=(f"Stratum {row.stratum or 'none'}, cluster {row.cluster or 'none'}",),
         sections=tuple(sections),
     )
-    return html(page, user=user.get_name())
+    return html(page, viewer)
 
 
-def _answered(title: str, name: str, item: ItemRow, row: Response, scores: tuple[ItemScore, ...]) -> Section:
+def _answered(
+    title: str,
+    name: str,
+    item: ItemRow,
+    row: Response,
+    scores: tuple[ItemScore, ...],
+    tokens: tuple[tuple[str, ...], ...] = (),
+) -> Section:
     facts = {
         "Status": f"{row.status}{f': {row.reason}' if row.reason else ''}",
         "Reference": item.target,
@@ -133,14 +136,14 @@ def _answered(title: str, name: str, item: ItemRow, row: Response, scores: tuple
         f"{name}-scores",
         "Scores by grader",
         {"Grader": "", "Metric": "", "Value": "number", "Extracted": "", "Detail": ""},
-        [(s.grader, s.metric, _number(s.value), s.extracted or "–", _one_line(s.detail) or "–") for s in scores],
+        [(s.grader, s.metric, plain(s.value), s.extracted or "–", _one_line(s.detail) or "–") for s in scores],
     )
     about = table(f"{name}-facts", "About it", {"": "", "Value": ""}, list(facts.items()))
     written = () if item.choices else (Text(label="Output", body=answer_text(row)),)
     return Section(
         title=title,
         name=name,
-        texts=(*written, *_tokens(item, row)),
+        texts=(*written, *_tokens(item, row, tokens)),
         tables=(*_choices(name, item, row), graded, about),
         empty="No grader has scored it.",
     )
@@ -151,21 +154,27 @@ def _choices(name: str, item: ItemRow, row: Response) -> tuple[Table, ...]:
         return ()
     best = row.logprobs.index(max(row.logprobs))
     rows = [
-        (f"{k}", text, _number(row.logprobs[k]), "chosen" if k == best else "–") for k, text in enumerate(item.choices)
+        (f"{k}", text, plain(row.logprobs[k]), "chosen" if k == best else "–") for k, text in enumerate(item.choices)
     ]
     columns = {"": "", "Continuation": "", "Sum of log-probabilities (nats)": "number", "By acc": ""}
     return (table(f"{name}-choices", "Continuations", columns, rows),)
 
 
-def _tokens(item: ItemRow, row: Response) -> tuple[Text, ...]:
-    """Log-probabilities in nats of each token of what could follow, or of the text itself."""
-    if not row.token_logprobs:
+def _tokens(item: ItemRow, row: Response, tokens: tuple[tuple[str, ...], ...]) -> tuple[Text, ...]:
+    """Log-probabilities in nats of each token of what could follow, or of the text itself, beside the token's text."""
+    sequences = row.token_logprobs or tuple(sample.token_logprobs for sample in row.samples)
+    if not any(sequences):
         return ()
-    names = item.choices if len(item.choices) == len(row.token_logprobs) else range(len(row.token_logprobs))
-    lines = [
-        f"{name!r}: {' '.join(_number(value) for value in values[:_TOKENS])}"
-        for name, values in zip(names, row.token_logprobs, strict=True)
-    ]
+    names = item.choices if len(item.choices) == len(sequences) else [str(k) for k in range(len(sequences))]
+    texts = tokens if [len(t) for t in tokens] == [len(s) for s in sequences] else None
+    lines = []
+    for k, (name, values) in enumerate(zip(names, sequences, strict=True)):
+        shown = [plain(value) for value in values[:_TOKENS]]
+        if texts is not None:
+            shown = [f"{text!r} {value}" for text, value in zip(texts[k], shown, strict=False)]
+        if len(values) > _TOKENS:
+            shown.append(f"and {len(values) - _TOKENS:,} more")
+        lines.append(f"{name!r}:\n  " + ("\n  " if texts else " ").join(shown))
     return (Text(label="Log-probabilities, token by token (nats)", body="\n".join(lines), is_open=False),)
 
 
@@ -176,17 +185,11 @@ def answer_text(row: Response) -> str:
     if row.output or not row.logprobs:
         return row.output
     best = max(range(len(row.logprobs)), key=lambda k: row.logprobs[k])
-    return f"continuation {best} of {len(row.logprobs)}, {_number(row.logprobs[best])} nats"
+    return f"continuation {best} of {len(row.logprobs)}, {plain(row.logprobs[best])} nats"
 
 
 def _scores(scores: tuple[ItemScore, ...]) -> str:
-    return ", ".join(f"{score.metric} {_number(score.value)}" for score in scores) or "–"
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if math.isfinite(value) else str(value)
+    return ", ".join(f"{score.metric} {plain(score.value)}" for score in scores) or "–"
 
 
 def _one_line(text: str) -> str:

@@ -7,21 +7,21 @@ from itertools import pairwise
 
 from fastapi import APIRouter
 
-from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.archive import Archive
-from checkpoint_eval.pages.page import Page, Section, Text, html, link, moment, table
+from checkpoint_eval.pages.page import Page, Section, Text, html, link, listing, moment
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.compare.instruments import difference, difference_lines
 from eval_tasks.errors import UnknownError, did_you_mean
 from eval_tasks.records import BenchmarkVersion
 from eval_tasks.report.numbers import amount, share
-from eval_tasks.report.tables import Table
 from eval_tasks.store import Store
 
 router = APIRouter(dependencies=READ)
 
 
 @router.get("/benchmarks")
-def benchmarks(store: Archive, user: User) -> str:
+def benchmarks(store: Archive, viewer: Visitor) -> str:
     """All benchmarks, the latest version of each, and the suites that ask them."""
     versions: dict[str, list[BenchmarkVersion]] = {}
     for found in store.catalog.benchmarks():
@@ -43,24 +43,27 @@ def benchmarks(store: Archive, user: User) -> str:
         for suite in store.catalog.suites()
     ]
     sections = (
-        Section(
-            title="",
-            name="list",
-            tables=(table("benchmarks", "Benchmarks", columns, rows),),
+        listing(
+            "list",
+            "Benchmarks",
+            columns,
+            rows,
             empty="No benchmark is registered: python -m eval_tasks benchmarks register --shipped",
         ),
-        Section(
+        listing(
+            "suites",
+            "Suites",
+            {"Suite": "", "Tier": "", "Benchmarks": ""},
+            suites,
             title="Suites",
-            name="suites",
-            tables=(table("suites", "Suites", {"Suite": "", "Tier": "", "Benchmarks": ""}, suites),),
             empty="No suite is registered.",
         ),
     )
-    return html(Page(title="Benchmarks", here="benchmarks", sections=sections), user=user.get_name())
+    return html(Page(title="Benchmarks", here="benchmarks", sections=sections), viewer)
 
 
 @router.get("/benchmarks/{name}")
-def benchmark(store: Archive, user: User, name: str) -> str:
+def benchmark(store: Archive, viewer: Visitor, name: str) -> str:
     """One benchmark: its versions, what each changed, and what was found of it in training corpora."""
     versions = [found for found in store.catalog.benchmarks() if found.name == name]
     if not versions:
@@ -94,10 +97,8 @@ def benchmark(store: Archive, user: User, name: str) -> str:
         for before, after in pairwise(versions)
     )
     sections = [
-        Section(title="", name="versions", tables=(table("versions", "Versions, newest first", columns, rows),)),
-        Section(
-            title="Contamination", name="contamination", tables=(_checks(store, versions[-1]),), empty="never checked"
-        ),
+        listing("versions", "Versions, newest first", columns, rows),
+        _checks(store, versions[-1]),
     ]
     if changes:
         sections.insert(1, Section(title="What versions changed", name="changes", texts=changes))
@@ -108,26 +109,28 @@ def benchmark(store: Archive, user: User, name: str) -> str:
         lead=tuple(filter(None, [versions[-1].description])),
         sections=tuple(sections),
     )
-    return html(page, user=user.get_name())
+    return html(page, viewer)
 
 
-def _checks(store: Store, found: BenchmarkVersion) -> Table:
+def _checks(store: Store, found: BenchmarkVersion) -> Section:
     rows = []
     for check in store.catalog.contamination(found.benchmark_id, None):
         counts = Counter(check.rows.values())
         rows.append(
             (check.corpus, check.rule, moment(check.checked_at), share(counts["contaminated"], sum(counts.values())))
         )
-    return table(
-        "checks",
+    return listing(
+        "contamination",
         f"Version {found.version} in training corpora",
         {"Corpus": "", "Rule": "", "Checked": "", "Contaminated": "number"},
         rows,
+        title="Contamination",
+        empty="Never checked.",
     )
 
 
 @router.get("/graders")
-def graders(store: Archive, user: User) -> str:
+def graders(store: Archive, viewer: Visitor) -> str:
     """Graders, those in use, and what qualification found by category."""
     known = [
         (g.grader, g.kind, "yes" if g.reproducible else "no", moment(g.created_at)) for g in store.catalog.graders()
@@ -148,60 +151,45 @@ def graders(store: Archive, user: User) -> str:
         for c in q.categories
     ]
     sections = (
-        Section(
+        listing(
+            "in-use",
+            "Graders in use, by benchmark",
+            {"Benchmark": "", "Grader": "code", "Reason": "", "Since": ""},
+            in_use,
             title="In use",
-            name="in-use",
-            tables=(
-                table(
-                    "in-use",
-                    "Graders in use, by benchmark",
-                    {"Benchmark": "", "Grader": "code", "Reason": "", "Since": ""},
-                    in_use,
-                ),
-            ),
             empty="Every benchmark is scored by its own scorer.",
         ),
-        Section(
+        listing(
+            "qualifications",
+            "Agreement with people, by category",
+            {
+                "Grader": "code",
+                "Against": "code",
+                "Set": "",
+                "Category": "",
+                "Outcome": "",
+                "Labels": "number",
+                "Agrees": "number",
+                "The other agrees": "number",
+            },
+            qualified,
             title="Qualifications",
-            name="qualifications",
-            tables=(
-                table(
-                    "qualifications",
-                    "Agreement with people, by category",
-                    {
-                        "Grader": "code",
-                        "Against": "code",
-                        "Set": "",
-                        "Category": "",
-                        "Outcome": "",
-                        "Labels": "number",
-                        "Agrees": "number",
-                        "The other agrees": "number",
-                    },
-                    qualified,
-                ),
-            ),
             empty="No grader was held against people's labels.",
         ),
-        Section(
+        listing(
+            "all",
+            "Registered graders",
+            {"Grader": "code", "Kind": "", "Reproducible": "", "Since": ""},
+            known,
             title="All graders",
-            name="all",
-            tables=(
-                table(
-                    "graders",
-                    "Registered graders",
-                    {"Grader": "code", "Kind": "", "Reproducible": "", "Since": ""},
-                    known,
-                ),
-            ),
             empty="No grader besides the benchmarks' own scorers.",
         ),
     )
-    return html(Page(title="Graders", here="graders", sections=sections), user=user.get_name())
+    return html(Page(title="Graders", here="graders", sections=sections), viewer)
 
 
 @router.get("/rules")
-def rules(store: Archive, user: User) -> str:
+def rules(store: Archive, viewer: Visitor) -> str:
     """Decision rules, with the time of their registration: a rule younger than a run labels it exploratory."""
     rows = [
         (
@@ -214,17 +202,11 @@ def rules(store: Archive, user: User) -> str:
         )
         for r in store.catalog.rules()
     ]
-    section = Section(
-        title="",
-        name="list",
-        tables=(
-            table(
-                "rules",
-                "Decision rules",
-                {"Rule": "", "Kind": "", "Metric": "", "Components": "", "Registered": "", "Digest": "code"},
-                rows,
-            ),
-        ),
+    section = listing(
+        "list",
+        "Decision rules",
+        {"Rule": "", "Kind": "", "Metric": "", "Components": "", "Registered": "", "Digest": "code"},
+        rows,
         empty="No rule is registered: comparisons are exploratory. python -m eval_tasks rules register FILE",
     )
-    return html(Page(title="Decision rules", here="rules", sections=(section,)), user=user.get_name())
+    return html(Page(title="Decision rules", here="rules", sections=(section,)), viewer)

@@ -14,6 +14,7 @@ from checkpoint_eval.api.archive import Archive
 from checkpoint_eval.api.routes.runs import RunOrder
 from checkpoint_eval.api.routes.runs import start as start_run
 from checkpoint_eval.pages.page import Field, Form, Page, Section, html, table, url
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.report.numbers import amount, duration
 from eval_tasks.resolution import Asked, suite_resolution
 from eval_tasks.settings import Settings, load_config
@@ -24,7 +25,7 @@ _TARGET = 0.01
 
 
 @router.get("/release", dependencies=READ)
-def release(store: Archive, user: User, suite: str = "") -> str:
+def release(store: Archive, viewer: Visitor, suite: str = "") -> str:
     """The form, and what each registered suite, or the one that is asked for, could find."""
     suites = store.catalog.suites()
     wanted = [s for s in suites if not suite or suite in (s.name, f"{s.name}@{s.version}")]
@@ -53,6 +54,7 @@ def release(store: Archive, user: User, suite: str = "") -> str:
         action="release",
         name="release",
         submit="Start the release",
+        right="evaluate",
         fields=(
             Field(
                 name="checkpoint_uri",
@@ -101,7 +103,7 @@ def release(store: Archive, user: User, suite: str = "") -> str:
             forms=(form,),
         ),
     )
-    return html(Page(title="Release", here="release", sections=sections), user=user.get_name())
+    return html(Page(title="Release", here="release", sections=sections), viewer)
 
 
 @router.post("/release", dependencies=EVALUATE)

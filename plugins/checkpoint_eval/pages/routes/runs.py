@@ -6,9 +6,10 @@ from typing import get_args
 
 from fastapi import APIRouter
 
-from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.archive import Archive
-from checkpoint_eval.pages.page import Field, Form, Page, Section, html, link, moment, outward, table
+from checkpoint_eval.pages.page import API, Field, Form, Page, Section, html, link, listing, moment, outward, table
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.publish import build_view
 from eval_tasks.records import Run
 from eval_tasks.records.benchmark import Tier
@@ -28,7 +29,7 @@ _COLUMNS = {"Run": "code", "Training run": "", "Step": "number", "Suite": "", "T
 @router.get("/runs")
 def runs(
     store: Archive,
-    user: User,
+    viewer: Visitor,
     training_run: str = "",
     tier: str = "",
     suite: str = "",
@@ -67,7 +68,7 @@ def runs(
         links=tuple(further),
         empty="No run fits. Checkpoints are evaluated as they land; a release is started from its page.",
     )
-    return html(Page(title="Runs", here="runs", sections=(section,)), user=user.get_name())
+    return html(Page(title="Runs", here="runs", sections=(section,)), viewer)
 
 
 def runs_table(name: str, caption: str, found: list[Run]) -> Table:
@@ -92,7 +93,7 @@ def _any(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 @router.get("/runs/{run_id}")
-def run(store: Archive, user: User, run_id: str) -> str:
+def run(store: Archive, viewer: Visitor, run_id: str) -> str:
     """One run: numbers with intervals and companions, guard, what it could have seen, environment, cost, digests."""
     found = store.catalog.run(run_id)
     comparisons = store.catalog.comparisons(found.run_id)
@@ -116,31 +117,26 @@ def run(store: Archive, user: User, run_id: str) -> str:
                 tables=(tables.scorecard(view.measurements, "Scores in points unless the metric names another unit"),),
                 empty="No numbers yet: they are there once the run is aggregated.",
             ),
-            Section(
+            listing(
+                "comparisons",
+                "Where this run is an arm, newest first",
+                {"Comparison": "code", "Candidate": "code", "Baseline": "code", "Verdict": ""},
+                [
+                    (
+                        link(c.comparison_id[:12], f"comparisons/{c.comparison_id}"),
+                        link(c.run_a[:12], f"runs/{c.run_a}"),
+                        link(c.run_b[:12], f"runs/{c.run_b}"),
+                        sentences.verdict(c),
+                    )
+                    for c in comparisons
+                ],
                 title="Comparisons",
-                name="comparisons",
-                tables=(
-                    table(
-                        "comparisons",
-                        "Where this run is an arm, newest first",
-                        {"Comparison": "code", "Candidate": "code", "Baseline": "code", "Verdict": ""},
-                        [
-                            (
-                                link(c.comparison_id[:12], f"comparisons/{c.comparison_id}"),
-                                link(c.run_a[:12], f"runs/{c.run_a}"),
-                                link(c.run_b[:12], f"runs/{c.run_b}"),
-                                sentences.verdict(c),
-                            )
-                            for c in comparisons
-                        ],
-                    ),
-                ),
                 empty="Not compared with any run.",
             ),
             *_details(store, view),
         ),
     )
-    return html(page, user=user.get_name())
+    return html(page, viewer)
 
 
 def _guard_alarm(view: ReportView) -> tuple[str, ...]:
@@ -153,7 +149,7 @@ def _guard_alarm(view: ReportView) -> tuple[str, ...]:
 
 def _links(store: Store, found: Run) -> Section:
     exports = [
-        outward(f"Report as {report}", f"/checkpoint-eval/api/v1/runs/{found.run_id}/report?format={report}")
+        outward(f"Report as {report}", f"{API}/runs/{found.run_id}/report?format={report}")
         for report in sorted({report.format for report in store.catalog.reports(found.run_id)} & {"html", "json"})
     ]
     names = [store.catalog.benchmark_by_id(benchmark_id).name for benchmark_id in found.request.benchmark_ids]

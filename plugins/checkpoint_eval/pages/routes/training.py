@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from checkpoint_eval.api.access import READ, User
+from checkpoint_eval.api.access import READ
 from checkpoint_eval.api.archive import Archive
 from checkpoint_eval.api.routes.training import health as health_of
 from checkpoint_eval.api.routes.training import training_runs as names_of
-from checkpoint_eval.pages.page import Page, Section, html, link, table
+from checkpoint_eval.pages.page import Page, Section, html, link, listing, table
 from checkpoint_eval.pages.routes.runs import runs_table
+from checkpoint_eval.pages.viewer import Visitor
 from eval_tasks.report import health as health_report
 from eval_tasks.report.health_sentences import health_verdict
 
@@ -19,7 +20,7 @@ _RUNS = 30
 
 
 @router.get("/training-runs")
-def training_runs(store: Archive, user: User) -> str:
+def training_runs(store: Archive, viewer: Visitor) -> str:
     """All training runs that are configured or have landed a checkpoint."""
     rows = []
     for name in names_of(store):
@@ -35,17 +36,13 @@ def training_runs(store: Archive, user: User) -> str:
             )
         )
     columns = {"Training run": "", "Checkpoints seen": "number", "Latest step": "number", "Health, latest look": ""}
-    section = Section(
-        title="",
-        name="list",
-        tables=(table("training-runs", "Training runs", columns, rows),),
-        empty="No training run is configured, and none has landed a checkpoint.",
-    )
-    return html(Page(title="Training runs", here="training-runs", sections=(section,)), user=user.get_name())
+    empty = "No training run is configured, and none has landed a checkpoint."
+    section = listing("list", "Training runs", columns, rows, empty=empty)
+    return html(Page(title="Training runs", here="training-runs", sections=(section,)), viewer)
 
 
 @router.get("/training-runs/{name}")
-def training_run(store: Archive, user: User, name: str) -> str:
+def training_run(store: Archive, viewer: Visitor, name: str) -> str:
     """One training run: health over steps, losses, checkpoints and their evaluations."""
     found = health_of(store, name)
     last = found.looks[-1] if found.looks else None
@@ -75,17 +72,12 @@ def training_run(store: Archive, user: User, name: str) -> str:
             empty="Nothing was evaluated yet.",
             links=(link("All runs", "runs", training_run=name),),
         ),
-        Section(
+        listing(
+            "checkpoints",
+            "What was seen in storage, latest step first",
+            {"Step": "", "State": "", "Reason": "", "Place": "code", "DAG runs": "code"},
+            landings,
             title="Checkpoints",
-            name="checkpoints",
-            tables=(
-                table(
-                    "landings",
-                    "What was seen in storage, latest step first",
-                    {"Step": "", "State": "", "Reason": "", "Place": "code", "DAG runs": "code"},
-                    landings,
-                ),
-            ),
             empty="No checkpoint has landed.",
         ),
     )
@@ -96,4 +88,4 @@ def training_run(store: Archive, user: User, name: str) -> str:
         alarms=(health_verdict(last),) if last and last.alarms else (),
         sections=sections,
     )
-    return html(page, user=user.get_name())
+    return html(page, viewer)
